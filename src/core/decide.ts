@@ -1,0 +1,99 @@
+import type { Answer, Instant, InProgress, KeyRecord, Released, Unknown } from "./record.ts";
+import type { Doubt } from "./transition.ts";
+import { hasProgress, openMarks, repeatableUntil } from "./step.ts";
+import { judgeDeath } from "./verdict.ts";
+
+/** How a request compares with the kept fingerprint, judged under the record's own salt and version. */
+export type Match = "same" | "other" | "unverifiable";
+
+/** What the programmer said about an `unknown` in so many words; `keep` is to say nothing. */
+export type OnAmbiguous = "keep" | "rerun" | "replay";
+
+export interface Situation {
+  readonly record: KeyRecord;
+  readonly match: Match;
+  /** The attempt that asks. */
+  readonly owner: string;
+  /** The store's now, from the same trip as the record. */
+  readonly now: Instant;
+  readonly onAmbiguous: OnAmbiguous;
+}
+
+export type Decision =
+  /** The standing record carries the asker's own claim. */
+  | { readonly kind: "run"; readonly record: InProgress }
+  | { readonly kind: "take_over"; readonly record: Released | InProgress | Unknown }
+  /** Its retention is over: the identity starts again as if never seen. */
+  | { readonly kind: "claim_anew"; readonly record: KeyRecord }
+  | { readonly kind: "mark_unknown"; readonly record: InProgress; readonly doubt: Doubt }
+  | { readonly kind: "replay"; readonly record: KeyRecord; readonly answer: Answer }
+  | { readonly kind: "response_not_stored"; readonly record: KeyRecord; readonly answer: Answer }
+  | { readonly kind: "in_progress"; readonly record: KeyRecord; readonly retryAfterMs: number }
+  | { readonly kind: "mismatch"; readonly record: KeyRecord }
+  | { readonly kind: "unverifiable"; readonly record: KeyRecord }
+  | { readonly kind: "outcome_unknown"; readonly record: KeyRecord; readonly retryAfterMs: number | null };
+
+/** Whole seconds are the finest that `Retry-After` can say. */
+const SHORTEST_RETRY_MS = 1_000;
+
+/** The whole behaviour towards a record that stands: the state table of the specification is this function. */
+export function decide(situation: Situation): Decision {
+  const { record, match, now } = situation;
+  if (retentionIsOver(record, now)) return { kind: "claim_anew", record };
+  switch (record.state) {
+    case "in_progress":
+      return decideInProgress(record, situation);
+    case "released":
+      return match === "same" || !hasProgress(record) ? { kind: "take_over", record } : refused(record, match);
+    case "unknown":
+      return decideUnknown(record, situation);
+    case "completed":
+    case "failed_permanent": {
+      if (match !== "same") return refused(record, match);
+      const { answer } = record;
+      return { kind: answer.body === null ? "response_not_stored" : "replay", record, answer };
+    }
+  }
+}
+
+/** True once a record may be forgotten; never for one that is running, nor for an `unknown` that somebody will end. */
+export function retentionIsOver(record: KeyRecord, now: Instant): boolean {
+  return record.state !== "in_progress" && record.retainUntil !== null && record.retainUntil <= now;
+}
+
+function decideInProgress(record: InProgress, { match, owner, now }: Situation): Decision {
+  const lapsed = record.leaseUntil <= now;
+  const own = record.owner === owner;
+  if (own && !lapsed) return { kind: "run", record };
+  if (own) return { kind: "take_over", record }; // it asks before it has run anything
+  if (match !== "same") return refused(record, match);
+  if (!lapsed) {
+    const retryAfterMs = atLeastOneSecond(Math.min(now - record.claimedAt, record.leaseUntil - now));
+    return { kind: "in_progress", record, retryAfterMs };
+  }
+  const verdict = judgeDeath(record, "The attempt was not heard of before its lease ended.");
+  if (verdict.kind === "release") return { kind: "take_over", record };
+  return { kind: "mark_unknown", record, doubt: verdict.doubt };
+}
+
+function decideUnknown(record: Unknown, { match, now, onAmbiguous }: Situation): Decision {
+  if (match !== "same") return refused(record, match);
+  if (onAmbiguous === "rerun" || isRepeatable(record, now)) return { kind: "take_over", record };
+  const { nextLookAt } = record;
+  const retryAfterMs = nextLookAt === null ? null : atLeastOneSecond(nextLookAt - now);
+  return { kind: "outcome_unknown", record, retryAfterMs };
+}
+
+/** Every call in doubt may be made again, because its provider will know our key. */
+function isRepeatable(record: Unknown, now: Instant): boolean {
+  const open = openMarks(record.steps);
+  return open.length > 0 && now < repeatableUntil(open);
+}
+
+function refused(record: KeyRecord, match: "other" | "unverifiable"): Decision {
+  return { kind: match === "other" ? "mismatch" : "unverifiable", record };
+}
+
+function atLeastOneSecond(durationMs: number): number {
+  return Math.max(SHORTEST_RETRY_MS, durationMs);
+}

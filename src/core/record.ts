@@ -1,0 +1,180 @@
+/** Milliseconds since the Unix epoch, read off the store's clock and never off ours. */
+export type Instant = number;
+
+/** An instant as a write names it: `inMs` from the store's now, or one that the store gave before. */
+export type Due = { readonly inMs: number } | { readonly at: Instant };
+
+/** Whose key, for what: over HTTP the pair (principal, key), in `run` the operation belongs to it. They never meet. */
+export type Identity =
+  | { readonly kind: "http"; readonly principal: string; readonly key: string }
+  | { readonly kind: "run"; readonly principal: string; readonly operation: string; readonly key: string };
+
+/** Where the programmer said that effects are; `none` means that nothing was said. */
+export type Effects = "transaction" | "declared" | "none";
+
+/** A salted hash of the request: of its bytes, and of its value when the mode compares values. */
+export interface Fingerprint {
+  readonly version: string;
+  readonly salt: Uint8Array;
+  readonly raw: Uint8Array;
+  readonly canonical: Uint8Array;
+}
+
+/** What a provider offers decides what its silence means (see the state machine page of the docs). */
+export type ProviderKind = "repeatable" | "keyed" | "query" | "blind";
+
+interface Mark<Time> {
+  readonly provider: ProviderKind;
+  /** Of the downstream key; moves on only when the previous one is proved dead. */
+  readonly generation: number;
+  readonly openedAt: Time;
+  /** How long the provider deduplicates by our key (`repeatable`). */
+  readonly keyTtlMs: number | null;
+  /** After this the provider refuses the request (`query`); anchored on the claim's instant. */
+  readonly validUntil: Time | null;
+}
+
+/** One external effect of an attempt: open before the call starts, and what became of it. */
+export type StepOf<Time> =
+  | (Mark<Time> & { readonly state: "open" })
+  | (Mark<Time> & { readonly state: "finished" | "refused"; readonly result: Uint8Array })
+  /** Proved not to have happened under any earlier generation. */
+  | { readonly state: "clear"; readonly generation: number };
+
+export type Step = StepOf<Instant>;
+
+/** A kept answer. A `null` body was not kept: the work is done, its answer cannot be repeated. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly body: Uint8Array | null;
+}
+
+/** Who ends an `unknown`: the reconciler, a person, or nobody until its retention ends. */
+export type Disposition = "reconcile" | "review" | "hold";
+
+/** Why an outcome is unknown, and what the provider said as far as it was heard. */
+export interface Evidence {
+  readonly reason: string;
+  readonly result: Uint8Array | null;
+}
+
+interface Common<Time> {
+  readonly identity: Identity;
+  readonly operation: string;
+  readonly effects: Effects;
+  readonly fingerprint: Fingerprint;
+  /** One execution under one claim; its id never repeats. */
+  readonly owner: string;
+  /** Names the write that made this version, so that a repeat of it can be recognised. */
+  readonly writeId: string;
+  readonly steps: ReadonlyMap<string, StepOf<Time>>;
+  /** What `open` of an operation returned, encoded. */
+  readonly reference: Uint8Array | null;
+  readonly correlationId: string | null;
+  readonly createdAt: Time;
+  /** Of this attempt. */
+  readonly claimedAt: Time;
+}
+
+type InProgressOf<Time> = Common<Time> & { readonly state: "in_progress"; readonly leaseUntil: Time };
+
+type ReleasedOf<Time> = Common<Time> & { readonly state: "released"; readonly retainUntil: Time };
+
+type UnknownOf<Time> = Common<Time> & {
+  readonly state: "unknown";
+  readonly evidence: Evidence;
+  /** Answered looks of the reconciler; an unreachable provider spends none. */
+  readonly looks: number;
+  readonly nextLookAt: Time | null;
+  readonly disposition: Disposition;
+  /** Only a held one ends by time. */
+  readonly retainUntil: Time | null;
+};
+
+type CompletedOf<Time> = Common<Time> & {
+  readonly state: "completed";
+  readonly answer: Answer;
+  readonly retainUntil: Time;
+};
+
+type FailedPermanentOf<Time> = Common<Time> & {
+  readonly state: "failed_permanent";
+  readonly answer: Answer;
+  readonly retainUntil: Time;
+};
+
+type RecordOf<Time> =
+  | InProgressOf<Time>
+  | ReleasedOf<Time>
+  | UnknownOf<Time>
+  | CompletedOf<Time>
+  | FailedPermanentOf<Time>;
+
+interface Version {
+  /** The fencing token: grows with every takeover, never repeats for an identity. */
+  readonly attempt: number;
+  /** Grows by one with every write of this row. */
+  readonly revision: number;
+  readonly updatedAt: Instant;
+}
+
+export type InProgress = InProgressOf<Instant> & Version;
+export type Released = ReleasedOf<Instant> & Version;
+export type Unknown = UnknownOf<Instant> & Version;
+export type Completed = CompletedOf<Instant> & Version;
+export type FailedPermanent = FailedPermanentOf<Instant> & Version;
+
+/** What is kept for one identity. */
+export type KeyRecord = InProgress | Released | Unknown | Completed | FailedPermanent;
+
+export type RecordState = KeyRecord["state"];
+
+/** What a store is asked to keep: the whole next version; the store adds the revision and its own now. */
+export type RecordWrite = RecordOf<Due> & {
+  /** `next` asks the store for a number that was never given before. */
+  readonly attempt: number | "next";
+};
+
+/** What a compare-and-set compares: a renewed lease keeps its owner, so the owner alone is not enough. */
+export interface Seen {
+  readonly identity: Identity;
+  readonly owner: string;
+  readonly revision: number;
+}
+
+/** The version that `write` becomes when a store keeps it at `now`. */
+export function stamp(write: RecordWrite, version: Version): KeyRecord {
+  const instant = (due: Due): Instant => ("at" in due ? due.at : version.updatedAt + due.inMs);
+  const orNull = (due: Due | null): Instant | null => (due === null ? null : instant(due));
+  const { attempt, revision, updatedAt } = version;
+  const common = {
+    attempt,
+    revision,
+    updatedAt,
+    steps: new Map([...write.steps].map(([name, step]) => [name, stampStep(step, instant)] as const)),
+    createdAt: instant(write.createdAt),
+    claimedAt: instant(write.claimedAt),
+  };
+  switch (write.state) {
+    case "in_progress":
+      return { ...write, ...common, leaseUntil: instant(write.leaseUntil) };
+    case "released":
+    case "completed":
+    case "failed_permanent":
+      return { ...write, ...common, retainUntil: instant(write.retainUntil) };
+    case "unknown":
+      return {
+        ...write,
+        ...common,
+        nextLookAt: orNull(write.nextLookAt),
+        retainUntil: orNull(write.retainUntil),
+      };
+  }
+}
+
+function stampStep(step: StepOf<Due>, instant: (due: Due) => Instant): Step {
+  if (step.state === "clear") return step;
+  const validUntil = step.validUntil === null ? null : instant(step.validUntil);
+  return { ...step, openedAt: instant(step.openedAt), validUntil };
+}

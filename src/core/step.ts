@@ -1,0 +1,21 @@
+import type { Instant, KeyRecord, Step } from "./record.ts";
+
+export type OpenMark = Extract<Step, { state: "open" }>;
+
+export function openMarks(steps: ReadonlyMap<string, Step>): readonly OpenMark[] {
+  return [...steps.values()].filter((step) => step.state === "open");
+}
+
+/** Until when every open mark may be called again under the same downstream key; the past where one may not at all. */
+export function repeatableUntil(open: readonly OpenMark[]): Instant {
+  return Math.min(
+    ...open.map(({ provider, openedAt, keyTtlMs }) =>
+      provider === "repeatable" && keyTtlMs !== null ? openedAt + keyTtlMs : Number.NEGATIVE_INFINITY,
+    ),
+  );
+}
+
+/** A step that finished, or that is in doubt, binds the identity to the request it was sent for. */
+export function hasProgress(record: Pick<KeyRecord, "steps">): boolean {
+  return [...record.steps.values()].some(({ state }) => state === "finished" || state === "open");
+}

@@ -1,0 +1,218 @@
+import type {
+  Answer,
+  Disposition,
+  Due,
+  Effects,
+  Evidence,
+  Fingerprint,
+  Identity,
+  InProgress,
+  KeyRecord,
+  RecordWrite,
+  Released,
+  Seen,
+  StepOf,
+  Unknown,
+} from "./record.ts";
+import { hasProgress } from "./step.ts";
+
+/**
+ * One function per legal move between states. Each returns the whole next version for the store's compare-and-set;
+ * an illegal move (renewing an `unknown`, say) does not compile.
+ */
+
+/** What a new attempt brings to its claim. */
+export interface Claim {
+  readonly identity: Identity;
+  readonly operation: string;
+  readonly effects: Effects;
+  readonly fingerprint: Fingerprint;
+  readonly owner: string;
+  readonly writeId: string;
+  readonly correlationId: string | null;
+  readonly leaseMs: number;
+  /** Open marks that stand in the claim's own commit. */
+  readonly steps: ReadonlyMap<string, StepOf<Due>>;
+}
+
+/** The id of one write; every write has its own. */
+export interface Writing {
+  readonly writeId: string;
+}
+
+const NOW: Due = { inMs: 0 };
+
+/** (absent) → in_progress */
+export function claim(request: Claim): RecordWrite {
+  const { leaseMs, ...rest } = request;
+  return {
+    ...rest,
+    state: "in_progress",
+    attempt: "next",
+    reference: null,
+    createdAt: NOW,
+    claimedAt: NOW,
+    leaseUntil: { inMs: leaseMs },
+  };
+}
+
+/**
+ * released, lapsed or unknown → in_progress, as the next attempt: finished steps, the reference and the operation's
+ * name (a downstream key is made of it) stay. A released record without progress may be bound to another operation.
+ */
+export function takeOver(record: Released | InProgress | Unknown, request: Claim): RecordWrite {
+  const carriesOn = record.operation === request.operation || record.state !== "released" || hasProgress(record);
+  if (!carriesOn) return { ...claim(request), createdAt: { at: record.createdAt } };
+  const { operation, reference } = record;
+  const steps = new Map<string, StepOf<Due>>(standing(record).steps);
+  for (const [name, opened] of request.steps) steps.set(name, reopened(opened, steps.get(name)));
+  return { ...claim(request), operation, reference, steps, createdAt: { at: record.createdAt } };
+}
+
+/** A record whose retention is over → in_progress: nothing of it carries on but the row. */
+export function claimAnew(_ended: KeyRecord, request: Claim): RecordWrite {
+  return claim(request);
+}
+
+/** in_progress → in_progress with a later end of the lease. */
+export function renew(record: InProgress, change: Writing & { readonly leaseMs: number }): RecordWrite {
+  return { ...kept(record, change), state: "in_progress", leaseUntil: { inMs: change.leaseMs } };
+}
+
+/** in_progress → in_progress that remembers what `open` returned. */
+export function refer(record: InProgress, change: Writing & { readonly reference: Uint8Array }): RecordWrite {
+  return { ...keptInProgress(record, change), reference: change.reference };
+}
+
+/** in_progress → in_progress with one step changed: opened, finished, refused or cleared. */
+export function checkpoint(
+  record: InProgress,
+  change: Writing & { readonly step: string; readonly mark: StepOf<Due> },
+): RecordWrite {
+  const write = keptInProgress(record, change);
+  return { ...write, steps: new Map(write.steps).set(change.step, change.mark) };
+}
+
+/** in_progress or unknown → completed (the work finished) or failed_permanent (a definite refusal, no effect). */
+export function conclude(
+  record: InProgress | Unknown,
+  change: Writing & {
+    readonly state: "completed" | "failed_permanent";
+    readonly answer: Answer;
+    readonly retainMs: number;
+    /** The step that the answer rests on, when it ends in the same write. */
+    readonly step?: { readonly name: string; readonly mark: StepOf<Due> };
+  },
+): RecordWrite {
+  const write = kept(record, change);
+  const steps = change.step === undefined ? write.steps : new Map(write.steps).set(change.step.name, change.step.mark);
+  const { state, answer } = change;
+  return { ...write, steps, state, answer, retainUntil: { inMs: change.retainMs } };
+}
+
+/**
+ * in_progress or unknown → released: it is proved that nothing happened. Open marks become clear; those that the
+ * provider has cancelled go on with the next generation of their downstream key.
+ */
+export function release(
+  record: InProgress | Unknown,
+  change: Writing & { readonly retainMs: number; readonly cancelled?: ReadonlySet<string> },
+): RecordWrite {
+  const write = kept(record, change);
+  const steps = new Map<string, StepOf<Due>>();
+  for (const [name, step] of write.steps) {
+    const generation = step.generation + (change.cancelled?.has(name) ? 1 : 0);
+    steps.set(name, step.state === "open" ? { state: "clear", generation } : step);
+  }
+  return { ...write, steps, state: "released", retainUntil: { inMs: change.retainMs } };
+}
+
+/** How an outcome came to be unknown, and who is to end it. */
+export interface Doubt {
+  readonly evidence: Evidence;
+  readonly disposition: Disposition;
+  /** When the reconciler may look first; `null` where nobody will. */
+  readonly nextLookAt: Due | null;
+}
+
+/** in_progress → unknown: an effect may have happened and nobody knows. Keeps the owner, whose late result still counts. */
+export function doubt(
+  record: InProgress,
+  change: Writing & { readonly doubt: Doubt; readonly heldRetainMs: number },
+): RecordWrite {
+  const { evidence, disposition, nextLookAt } = change.doubt;
+  const retainUntil = disposition === "hold" ? { inMs: change.heldRetainMs } : null;
+  return { ...kept(record, change), state: "unknown", evidence, disposition, nextLookAt, retainUntil, looks: 0 };
+}
+
+/** unknown → unknown taken over by a reconciler: the former owner is fenced, other reconcilers wait for its lease. */
+export function look(
+  record: Unknown,
+  change: Writing & { readonly owner: string; readonly leaseMs: number },
+): RecordWrite {
+  const nextLookAt = { inMs: change.leaseMs };
+  return { ...keptUnknown(record, change), owner: change.owner, attempt: "next", nextLookAt };
+}
+
+/** unknown → unknown after a look that settled nothing; a look that found nobody at home leaves the count alone. */
+export function lookAgain(
+  record: Unknown,
+  change: Writing & { readonly answered: boolean; readonly nextLookInMs: number; readonly reason: string },
+): RecordWrite {
+  return {
+    ...keptUnknown(record, change),
+    looks: record.looks + (change.answered ? 1 : 0),
+    nextLookAt: { inMs: change.nextLookInMs },
+    evidence: { ...record.evidence, reason: change.reason },
+  };
+}
+
+/** unknown → unknown that a person must decide. */
+export function review(record: Unknown, change: Writing & { readonly reason: string }): RecordWrite {
+  const evidence = { ...record.evidence, reason: change.reason };
+  return { ...keptUnknown(record, change), disposition: "review", nextLookAt: null, evidence };
+}
+
+/** The version that a compare-and-set on `record` must still find. */
+export function seen(record: KeyRecord): Seen {
+  return { identity: record.identity, owner: record.owner, revision: record.revision };
+}
+
+/** A step as it stands, to be written again unchanged. */
+export function standingStep(step: StepOf<number>): StepOf<Due> {
+  if (step.state === "clear") return step;
+  const validUntil = step.validUntil === null ? null : { at: step.validUntil };
+  return { ...step, openedAt: { at: step.openedAt }, validUntil };
+}
+
+function reopened(opened: StepOf<Due>, earlier: StepOf<Due> | undefined): StepOf<Due> {
+  if (earlier === undefined) return opened;
+  if (earlier.state === "finished") return earlier;
+  return { ...opened, generation: earlier.generation };
+}
+
+function standing(record: KeyRecord) {
+  const steps = new Map([...record.steps].map(([name, step]) => [name, standingStep(step)] as const));
+  const { identity, operation, effects, fingerprint, owner, reference, correlationId, attempt } = record;
+  const createdAt: Due = { at: record.createdAt };
+  const claimedAt: Due = { at: record.claimedAt };
+  return {
+    ...{ identity, operation, effects, fingerprint, owner, reference, correlationId, attempt },
+    ...{ steps, createdAt, claimedAt },
+  };
+}
+
+function kept(record: KeyRecord, change: Writing) {
+  return { ...standing(record), writeId: change.writeId };
+}
+
+function keptInProgress(record: InProgress, change: Writing) {
+  return { ...kept(record, change), state: "in_progress" as const, leaseUntil: { at: record.leaseUntil } };
+}
+
+function keptUnknown(record: Unknown, change: Writing) {
+  const { evidence, looks, disposition } = record;
+  const nextLookAt = record.nextLookAt === null ? null : { at: record.nextLookAt };
+  const retainUntil = record.retainUntil === null ? null : { at: record.retainUntil };
+  return { ...kept(record, change), state: "unknown" as const, ...{ evidence, looks, disposition, nextLookAt, retainUntil } };
+}

@@ -1,0 +1,172 @@
+import type { Disposition, Identity, Instant, KeyRecord, RecordState, RecordWrite, Seen } from "../core/record.ts";
+
+/**
+ * The port. A store keeps records and decides nothing: two writing verbs, each one atomic compare-and-set, judged by
+ * the store's own clock. The conformance laws are this page, executable.
+ */
+export interface Store {
+  /** As people call it: "memory", "sqlite", "postgres". */
+  readonly name: string;
+  readonly capabilities: Capabilities;
+
+  /**
+   * Creates the record, or hands back the one that stands, in one atomic step; a standing record is not rewritten.
+   * Repeating the same write is harmless: the record then stands with its `owner`. Never waits for another attempt's
+   * transaction longer than that transaction's own commit.
+   */
+  insert(write: RecordWrite): Promise<Standing>;
+
+  /**
+   * Puts `write` in the place of the version that was seen (same owner, same revision), or changes nothing. A repeat
+   * of a write that was applied, and that nobody has replaced since, succeeds on its `writeId`. With patience `wait`
+   * it waits for a lock on the row, so that its answer settles what became of a write whose reply was lost; with
+   * `never` a locked row answers at once as `locked`.
+   */
+  replace(seen: Seen, write: RecordWrite, patience: Patience): Promise<Replaced>;
+
+  /** The record as last committed; it proves nothing about a write whose reply was lost. */
+  read(identity: Identity): Promise<Looked>;
+
+  /** Up to `limit` records that a worker should look at, the longest overdue first; reads by an index only. */
+  due(query: DueQuery): Promise<Listed>;
+
+  /** Records for people, newest change first. */
+  list(query: ListQuery): Promise<Listed>;
+
+  /** How many records there are of each state, and the age of the oldest unfinished ones. */
+  count(): Promise<Counts>;
+
+  /**
+   * Removes up to `limit` records whose retention is over, row by row where something else still refers to them;
+   * never an `in_progress` one nor an `unknown` that somebody is to end. Returns how many went.
+   */
+  purge(limit: number): Promise<number>;
+
+  /** Appends to the log of what people and policies overrode; never changed afterwards. */
+  audit(entry: AuditEntry): Promise<void>;
+  audits(identity: Identity): Promise<readonly Audited[]>;
+
+  /** Says that a worker is alive, by the store's clock. */
+  beat(worker: WorkerName): Promise<void>;
+  beats(): Promise<readonly Beat[]>;
+
+  /** Reachable, writable, and of the schema version that this release needs; throws what to do where it is not. */
+  check(): Promise<void>;
+
+  /** Frees what the store itself opened; never the caller's own pool. */
+  close(): Promise<void>;
+}
+
+/** A store that can commit the record with rows of the user's own. `Settles` says whether its units may wait. */
+export interface TransactionalStore<Tx, Settles extends Settling = "async"> extends Store {
+  /** Whether a unit may return a promise: `sync` where one held over an await would freeze others (SQLite). */
+  readonly settles: Settles;
+
+  /**
+   * Runs one short unit at READ COMMITTED or better, whatever the default. Commits on `commit`, rolls back on
+   * `rollback` or a throw. May run `work` again only by throwing: a conflict is thrown as contention, never hidden.
+   */
+  transaction<T>(work: (tx: Tx) => Awaitable<UnitEnd<T>>): Promise<T>;
+
+  /** The verbs inside an open transaction, the user's own included. */
+  within(tx: Tx): Within;
+}
+
+/** The verbs inside a transaction; what they write is there once it commits. */
+export interface Within {
+  /** True when no other transaction is claiming this identity just now; never waits, and freed by the commit. */
+  tryClaim(identity: Identity): Awaitable<boolean>;
+  insert(write: RecordWrite): Awaitable<Standing>;
+  replace(seen: Seen, write: RecordWrite, patience: Patience): Awaitable<Replaced>;
+  read(identity: Identity): Awaitable<Looked>;
+}
+
+export type Awaitable<T> = T | PromiseLike<T>;
+export type Settling = "sync" | "async";
+export type Patience = "wait" | "never";
+export type UnitEnd<T> = { readonly kind: "commit" | "rollback"; readonly value: T };
+
+export interface Capabilities {
+  /** Effect and record in one commit. */
+  readonly transactions: boolean;
+  /** What was acknowledged outlives the process. */
+  readonly durable: boolean;
+  /** Drops ended records by itself. */
+  readonly nativeExpiry: boolean;
+  /** The finest step of its clock that a record shows. */
+  readonly timePrecisionMs: number;
+  /** Larger records are refused with `record_too_large`. */
+  readonly maxRecordBytes: number;
+}
+
+/** The record that stands after an `insert`, and the store's now of the same trip. */
+export interface Standing {
+  readonly inserted: boolean;
+  readonly record: KeyRecord;
+  readonly now: Instant;
+}
+
+export type Replaced =
+  | { readonly kind: "replaced"; readonly record: KeyRecord; readonly now: Instant }
+  /** Another version stands, or none. */
+  | { readonly kind: "stale"; readonly record: KeyRecord | null; readonly now: Instant }
+  /** The version that was seen stands, and somebody's open transaction holds it (patience `never` only). */
+  | { readonly kind: "locked"; readonly record: KeyRecord; readonly now: Instant };
+
+export interface Looked {
+  readonly record: KeyRecord | null;
+  readonly now: Instant;
+}
+
+export type DueQuery =
+  /** `in_progress` whose lease lapsed more than `graceMs` ago. */
+  | { readonly kind: "stale"; readonly graceMs: number; readonly limit: number }
+  /** `unknown` to be reconciled whose next look has come. */
+  | { readonly kind: "looks"; readonly limit: number };
+
+export interface ListQuery {
+  readonly limit: number;
+  readonly state?: RecordState;
+  readonly disposition?: Disposition;
+  readonly principal?: string;
+  readonly key?: string;
+  readonly operation?: string;
+  readonly correlationId?: string;
+  /** Continues after the last record of the page before. */
+  readonly before?: { readonly updatedAt: Instant; readonly identity: Identity };
+}
+
+export interface Listed {
+  readonly records: readonly KeyRecord[];
+  /** Rows that could not be read; they never hide the readable ones. */
+  readonly damaged: number;
+  readonly now: Instant;
+}
+
+export interface Counts {
+  readonly byState: Readonly<Record<RecordState, number>>;
+  /** Unknown ones by who is to end them. */
+  readonly byDisposition: Readonly<Record<Disposition, number>>;
+  readonly oldestInProgressMs: number | null;
+  readonly oldestUnknownMs: number | null;
+  readonly endedNotPurged: number;
+}
+
+export interface AuditEntry {
+  readonly identity: Identity;
+  /** A person, or the policy that acted. */
+  readonly actor: string;
+  readonly action: string;
+  readonly reason: string;
+  readonly before: RecordState | null;
+  readonly after: RecordState | null;
+}
+
+export type Audited = AuditEntry & { readonly at: Instant };
+export type WorkerName = "sweeper" | "reconciler" | "purge";
+
+export interface Beat {
+  readonly worker: WorkerName;
+  readonly beatenAt: Instant;
+  readonly ageMs: number;
+}
