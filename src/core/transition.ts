@@ -79,6 +79,11 @@ export function renew(record: InProgress, change: Writing & { readonly leaseMs: 
   return { ...kept(record, change), state: "in_progress", leaseUntil: { inMs: change.leaseMs } };
 }
 
+/** The same version again under a new write id: the fence that a transaction sets before it touches anything else. */
+export function touch(record: InProgress | Unknown, change: Writing): RecordWrite {
+  return record.state === "unknown" ? keptUnknown(record, change) : keptInProgress(record, change);
+}
+
 /** in_progress → in_progress that remembers what `open` returned. */
 export function refer(record: InProgress, change: Writing & { readonly reference: Uint8Array }): RecordWrite {
   return { ...keptInProgress(record, change), reference: change.reference };

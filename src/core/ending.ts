@@ -1,0 +1,89 @@
+import type { Answer, InProgress } from "./record.ts";
+import type { Verdict } from "./verdict.ts";
+import { judgeOpenMarks } from "./verdict.ts";
+
+/** How the work itself ended, in the handler's own word. */
+export type Ending =
+  | { readonly kind: "answered"; readonly answer: Answer }
+  | { readonly kind: "permanent_failure"; readonly answer: Answer }
+  | { readonly kind: "not_performed" }
+  | { readonly kind: "outcome_unknown"; readonly reason: string }
+  /** Threw something that says nothing about the effect. */
+  | { readonly kind: "threw" }
+  /** Had not settled at its time limit, or failed after it had answered. */
+  | { readonly kind: "unsettled"; readonly reason: string };
+
+export type Conclusion = Verdict | { readonly kind: "conclude"; readonly state: "completed" | "failed_permanent"; readonly answer: Answer };
+
+/** Refused for good: the same request will never succeed, and no effect was made. */
+const DEFINITE: ReadonlySet<number> = new Set([402, 409, 410, 422, 451]);
+
+/** The handler's own word that it did nothing and may be asked again. */
+const NOTHING_DONE: ReadonlySet<number> = new Set([401, 403, 425, 429, 503]);
+
+/** Errors that say nothing of the effect when nothing was declared; 5xx not listed here belong to them too. */
+const AMBIGUOUS: ReadonlySet<number> = new Set([408]);
+
+/**
+ * What an ending means for the record, by where the programmer said that effects are. For `transaction` it judges an
+ * attempt whose transaction did not commit: one that did has its answer already.
+ */
+export function concludeEnding(record: InProgress, ending: Ending): Conclusion {
+  switch (ending.kind) {
+    case "permanent_failure":
+      return { kind: "conclude", state: "failed_permanent", answer: ending.answer };
+    case "answered":
+      return concludeAnswer(record, ending.answer);
+    case "not_performed":
+      return { kind: "release" };
+    case "outcome_unknown":
+    case "unsettled":
+      return inDoubt(record, ending.reason);
+    case "threw":
+      return inDoubt(record, "The handler failed without saying whether it had done anything.");
+  }
+}
+
+function concludeAnswer(record: InProgress, answer: Answer): Conclusion {
+  const { status } = answer;
+  switch (record.effects) {
+    case "transaction":
+      return status < 400 ? completed(answer) : refusedOrReleased(answer);
+    case "declared":
+      return concludeDeclared(record, answer);
+    case "none":
+      if (NOTHING_DONE.has(status)) return { kind: "release" };
+      if (status >= 500 || AMBIGUOUS.has(status)) return inDoubt(record, `The handler answered ${status}.`);
+      return completed(answer);
+  }
+}
+
+function concludeDeclared(record: InProgress, answer: Answer): Conclusion {
+  const open = judgeOpenMarks(record, `The handler answered ${answer.status} while a call was open.`);
+  if (open.kind === "doubt") return open;
+  if (answer.status < 400) return completed(answer);
+  if (answer.status >= 500 || NOTHING_DONE.has(answer.status) || AMBIGUOUS.has(answer.status)) return { kind: "release" };
+  const finished = [...record.steps.values()].some(({ state }) => state === "finished");
+  return finished ? completed(answer) : refusedOrReleased(answer);
+}
+
+function refusedOrReleased(answer: Answer): Conclusion {
+  if (!DEFINITE.has(answer.status)) return { kind: "release" };
+  return { kind: "conclude", state: "failed_permanent", answer };
+}
+
+function completed(answer: Answer): Conclusion {
+  return { kind: "conclude", state: "completed", answer };
+}
+
+/** The fence keeps a transaction out for ever once its record is released; an undeclared effect is never ruled out. */
+function inDoubt(record: InProgress, reason: string): Conclusion {
+  switch (record.effects) {
+    case "transaction":
+      return { kind: "release" };
+    case "declared":
+      return judgeOpenMarks(record, reason);
+    case "none":
+      return { kind: "doubt", doubt: { evidence: { reason, result: null }, disposition: "hold", nextLookAt: null } };
+  }
+}

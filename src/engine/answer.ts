@@ -1,0 +1,34 @@
+import type { Answer } from "../core/record.ts";
+import { OncekeyError } from "../errors.ts";
+
+/** An answer as a programmer writes it; `json` and `body` exclude each other. */
+export interface AnswerInit {
+  /** 200 where nothing is said. */
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string | readonly string[]>>;
+  readonly json?: unknown;
+  readonly body?: string | Uint8Array | null;
+}
+
+/** The bytes that will be kept and sent. */
+export function toAnswer(init: AnswerInit): Answer {
+  const { status = 200, headers = {}, json, body } = init;
+  if (!Number.isInteger(status) || status < 200 || status > 599) {
+    throw new OncekeyError("value_unsupported", `An answer's status must be a whole number from 200 to 599; got ${status}.`);
+  }
+  const listed = Object.entries(headers).flatMap(([name, values]) =>
+    (typeof values === "string" ? [values] : values).map((value) => [name.toLowerCase(), value] as const),
+  );
+  if (json === undefined) return { status, headers: listed, body: bytesOf(body ?? "") };
+  const text = JSON.stringify(json);
+  const typed = listed.some(([name]) => name === "content-type");
+  return {
+    status,
+    headers: typed ? listed : [["content-type", "application/json"], ...listed],
+    body: bytesOf(text),
+  };
+}
+
+function bytesOf(body: string | Uint8Array): Uint8Array {
+  return typeof body === "string" ? new TextEncoder().encode(body) : body;
+}

@@ -1,0 +1,157 @@
+import type { Answer, Identity, InProgress, KeyRecord, RecordWrite } from "../core/record.ts";
+import { conclude, doubt, release, touch, type Doubt } from "../core/transition.ts";
+import { judgeDeath } from "../core/verdict.ts";
+import { OncekeyError } from "../errors.ts";
+import type { Awaitable } from "../stores/store.ts";
+import type { Context } from "./context.ts";
+import { downstreamKey } from "./downstream-key.ts";
+import type { Held } from "./ending.ts";
+import { keepAlive } from "./heartbeat.ts";
+import { createHolding, type Holding } from "./holding.ts";
+import { transactionFlow, type Transacted, type Worked } from "./transaction.ts";
+
+/** How an ending went. */
+export type Ended =
+  | { readonly kind: "kept"; readonly record: KeyRecord }
+  /** Somebody else owns the key, or its ending stands already. */
+  | { readonly kind: "lost"; readonly record: KeyRecord | null }
+  /** The store did not take it in time; writing goes on until the lease ends. */
+  | { readonly kind: "unkept" };
+
+/**
+ * One execution under one claim. It ends once, by `complete`, `fail`, `release`, `doubt` or a committed transaction.
+ * Every write it makes names it, and changes nothing once it has lost its key.
+ */
+export interface Attempt<Tx> {
+  readonly identity: Identity;
+  readonly operation: string;
+  /** A fencing token for the user's own statements: grows with every takeover of the key. */
+  readonly number: number;
+  /** Aborts at `requestTimeout`, and when the key is lost; not when the client hangs up. */
+  readonly signal: AbortSignal;
+  /** The record as this attempt last wrote it. */
+  readonly record: () => Held;
+  readonly downstreamKey: (step: string) => string;
+  /** Commits what `run` does together with the record and its answer; at most once in an attempt. */
+  readonly transaction: <T>(run: (tx: Tx) => Awaitable<Worked<T>>) => Promise<Transacted<T>>;
+  readonly complete: (answer: Answer) => Promise<Ended>;
+  readonly fail: (answer: Answer) => Promise<Ended>;
+  readonly release: () => Promise<Ended>;
+  readonly doubt: (doubt: Doubt) => Promise<Ended>;
+  /** Judges the attempt as if it had died just now: for a process that must stop. */
+  readonly abandon: (reason: string) => Promise<Ended>;
+  /** Ends by a flow of another kind (an operation's), in this attempt's own order of writes. */
+  readonly endBy: (ending: (held: Held, untilMs: number) => Promise<Ended>) => Promise<Ended>;
+}
+
+export interface Start {
+  readonly record: InProgress;
+  /** On our own clock, read before the claim was sent: our idea of the lease never outlasts the store's. */
+  readonly startedMs: number;
+  readonly maxRunMs: number;
+  /** Called once nothing more will be written for this attempt. */
+  readonly onEnded: () => void;
+}
+
+export function createAttempt<Tx>(context: Context<Tx>, start: Start): Attempt<Tx> {
+  const { identity, operation, attempt: number } = start.record;
+  const holding = createHolding(context, start.record, start.startedMs);
+  const stop = keepAlive(context, holding, start.maxRunMs);
+  let ended = false;
+  const finish = () => {
+    if (ended) throw new OncekeyError("attempt_ended", `Attempt ${number} of ${operation} has already ended.`);
+    ended = true;
+    stop();
+  };
+  const endBy = async (ending: (held: Held, untilMs: number) => Promise<Ended>): Promise<Ended> => {
+    finish();
+    const writing = holding.serially(() => ending(holding.held(), holding.leaseEndMs()));
+    return await heldFor(context, operation, writing.finally(start.onEnded));
+  };
+  const end = (next: (record: Held) => RecordWrite) => endBy(async () => keptOrLost(await holding.write(next)));
+  const close = () => {
+    finish();
+    start.onEnded();
+  };
+  return {
+    ...{ identity, operation, number, signal: holding.signal, record: holding.held, endBy },
+    downstreamKey: (step) => downstreamKey(context.namespace, holding.held(), step),
+    transaction: once(operation, (run) => transact(context, holding, run, close)),
+    ...endings(context, end),
+  };
+}
+
+type End = (next: (record: Held) => RecordWrite) => Promise<Ended>;
+
+function endings<Tx>({ runtime, policy }: Context<Tx>, end: End) {
+  const doubtful = (record: Held, reasoned: Doubt): RecordWrite => {
+    const writeId = runtime.newId();
+    if (record.state === "unknown") return touch(record, { writeId });
+    return doubt(record, { writeId, doubt: reasoned, heldRetainMs: policy.unknownRetentionMs });
+  };
+  const released = (record: Held) =>
+    release(record, { writeId: runtime.newId(), retainMs: policy.releasedRetentionMs });
+  const concluded = (record: Held, state: "completed" | "failed_permanent", answer: Answer) =>
+    conclude(record, { writeId: runtime.newId(), state, answer, retainMs: policy.retentionMs });
+  const judged = (record: Held, reason: string): RecordWrite => {
+    if (record.state === "unknown") return touch(record, { writeId: runtime.newId() });
+    const verdict = judgeDeath(record, reason);
+    return verdict.kind === "release" ? released(record) : doubtful(record, verdict.doubt);
+  };
+  return {
+    complete: (answer: Answer) => end((record) => concluded(record, "completed", answer)),
+    fail: (answer: Answer) => end((record) => concluded(record, "failed_permanent", answer)),
+    release: () => end(released),
+    doubt: (reasoned: Doubt) => end((record) => doubtful(record, reasoned)),
+    abandon: (reason: string) => end((record) => judged(record, reason)),
+  };
+}
+
+/** Contention may send a transaction back this often before it is given up. */
+const TRANSACTION_TRIES = 5;
+
+async function transact<Tx, T>(
+  { driver, policy, runtime }: Context<Tx>,
+  holding: Holding,
+  run: (tx: Tx) => Awaitable<Worked<T>>,
+  close: () => void,
+): Promise<Transacted<T>> {
+  holding.signal.throwIfAborted();
+  const { operation } = holding.held();
+  const transacted = await holding.serially(() => {
+    const untilMs = holding.leaseEndMs();
+    const withinMs = Math.max(1, untilMs - runtime.monotonicMs());
+    const work = { name: operation, run, newId: runtime.newId, retainMs: policy.retentionMs };
+    return driver.drive(transactionFlow(holding.held(), work, { untilMs, tries: TRANSACTION_TRIES }, withinMs));
+  });
+  if (transacted.kind === "lost") holding.lose("The fence kept the transaction out: the key was taken over.");
+  if (transacted.kind === "committed") close();
+  return transacted;
+}
+
+function once<Tx>(operation: string, transaction: Attempt<Tx>["transaction"]): Attempt<Tx>["transaction"] {
+  let used = false;
+  return async (run) => {
+    const message = `${operation} called transaction() a second time; an attempt commits once, so put both parts into one call.`;
+    if (used) throw new OncekeyError("transaction_repeated", message);
+    used = true;
+    return await transaction(run);
+  };
+}
+
+function keptOrLost(written: { kind: "written"; record: KeyRecord } | { kind: "lost"; record: KeyRecord | null }): Ended {
+  return written.kind === "lost" ? written : { kind: "kept", record: written.record };
+}
+
+/** Waits for the keeping as long as an answer may be held; a failure is told to the listeners, and is not an ending. */
+async function heldFor<Tx>(context: Context<Tx>, operation: string, writing: Promise<Ended>): Promise<Ended> {
+  const { policy, runtime, emit } = context;
+  const settled = writing.catch((error: unknown): Ended => {
+    emit({ type: "failure", what: `keeping the outcome of ${operation}`, error });
+    return { kind: "unkept" };
+  });
+  const bound = runtime.timer(policy.completionTimeoutMs);
+  const ended = await Promise.race([settled, bound.expired.then((): Ended => ({ kind: "unkept" }))]);
+  bound.cancel();
+  return ended;
+}

@@ -1,0 +1,107 @@
+import { decide, type Decision, type Match, type OnAmbiguous } from "../core/decide.ts";
+import type { InProgress, KeyRecord, RecordState, RecordWrite } from "../core/record.ts";
+import { claim, claimAnew, doubt, seen, takeOver, type Claim } from "../core/transition.ts";
+import { StoreContention } from "../errors.ts";
+import type { Replaced, Standing } from "../stores/store.ts";
+import { insert, replace, type Flow } from "./command.ts";
+import { persist, type Budget } from "./retry.ts";
+
+/** What is asked when a key arrives. */
+export interface Asked {
+  readonly claim: Claim;
+  readonly match: (record: KeyRecord) => Match;
+  readonly onAmbiguous: OnAmbiguous;
+  readonly newId: () => string;
+  /** How long a held `unknown` is kept. */
+  readonly heldRetainMs: number;
+}
+
+export type Final =
+  | Exclude<Decision, { kind: "run" | "take_over" | "claim_anew" | "mark_unknown" }>
+  | Busy;
+
+/** Somebody is at it; the record is `null` while their claim is not committed yet. */
+export interface Busy {
+  readonly kind: "in_progress";
+  readonly record: KeyRecord | null;
+  readonly retryAfterMs: number;
+}
+
+/** A record that this request moved on its way. */
+export interface Moved {
+  readonly from: RecordState;
+  readonly to: KeyRecord;
+}
+
+export type Claimed =
+  | { readonly kind: "claimed"; readonly record: InProgress; readonly moved: readonly Moved[] }
+  | { readonly kind: "final"; readonly decision: Final; readonly moved: readonly Moved[] };
+
+/** Each round loses to somebody else's progress; more than this many in a row is not contention but a fault. */
+const ROUNDS = 12;
+
+/** A row that somebody's open transaction holds is running, whatever it says. */
+const LOCKED_RETRY_MS = 1_000;
+
+/**
+ * Claims, or finds out why not. Fresh, taken over and lost are one path: insert a draft; with whatever record stands,
+ * decide; either answer, or replace and look again. Runs only when the standing record carries the asker's owner.
+ */
+export function* claimFlow(asked: Asked, budget: Budget): Flow<Claimed> {
+  const draft = claim(asked.claim);
+  const moved: Moved[] = [];
+  let standing: Pick<Standing, "record" | "now"> | null = null;
+  for (let round = 0; round < ROUNDS; round++) {
+    standing ??= yield* persist(budget, () => insert(draft));
+    const next = react(asked, standing);
+    if (next.kind !== "write") return { ...next, moved };
+    const { record, write } = next;
+    const replaced: Replaced = yield* persist(budget, () => replace(seen(record), write, "never"));
+    if (replaced.kind === "locked") return { kind: "final", decision: locked(replaced.record), moved };
+    if (replaced.kind === "replaced") moved.push({ from: record.state, to: replaced.record });
+    standing = found(replaced);
+  }
+  throw new StoreContention(`The key changed hands ${ROUNDS} times while it was being claimed. Send the request again.`);
+}
+
+export type Reaction =
+  | { readonly kind: "claimed"; readonly record: InProgress }
+  | { readonly kind: "final"; readonly decision: Final }
+  | { readonly kind: "write"; readonly record: KeyRecord; readonly write: RecordWrite };
+
+/** What to do about the record that stands: run under it, answer, or write. */
+export function react(asked: Asked, standing: Pick<Standing, "record" | "now">): Reaction {
+  const { record, now } = standing;
+  const { owner } = asked.claim;
+  const decision = decide({ record, now, owner, match: asked.match(record), onAmbiguous: asked.onAmbiguous });
+  const renewed = (): Claim => ({ ...asked.claim, writeId: asked.newId() });
+  switch (decision.kind) {
+    case "run":
+      return { kind: "claimed", record: decision.record };
+    case "take_over":
+      return { kind: "write", record, write: takeOver(decision.record, renewed()) };
+    case "claim_anew":
+      return { kind: "write", record, write: claimAnew(decision.record, renewed()) };
+    case "mark_unknown": {
+      const change = { writeId: asked.newId(), doubt: decision.doubt, heldRetainMs: asked.heldRetainMs };
+      return { kind: "write", record, write: doubt(decision.record, change) };
+    }
+    case "replay":
+    case "response_not_stored":
+    case "in_progress":
+    case "mismatch":
+    case "unverifiable":
+    case "outcome_unknown":
+      return { kind: "final", decision };
+  }
+}
+
+/** What stands after a compare-and-set, or `null` where the record is gone and must be inserted again. */
+export function found(replaced: Replaced): Pick<Standing, "record" | "now"> | null {
+  return replaced.record === null ? null : { record: replaced.record, now: replaced.now };
+}
+
+/** The answer to a duplicate that met somebody's open transaction. */
+export function locked(record: KeyRecord | null): Busy {
+  return { kind: "in_progress", record, retryAfterMs: LOCKED_RETRY_MS };
+}

@@ -1,0 +1,170 @@
+import type { Identity, RecordWrite, Seen } from "../core/record.ts";
+import type { Awaitable, DueQuery, Listed, Looked, Patience, Replaced, Standing, UnitEnd } from "../stores/store.ts";
+
+/**
+ * What a flow asks of the world. Flows are generators that yield these and are resumed when `done` was called; they
+ * touch neither store nor clock themselves, so that promises drive them in production and a scheduler in tests.
+ */
+export type Command = StoreCommand | ClockCommand | PauseCommand | CallCommand;
+
+export type StoreCommand = InsertCommand | ReplaceCommand | ReadCommand | DueCommand;
+
+/** What may be asked inside a transaction. */
+export type UnitCommand = TryClaimCommand | InsertCommand | ReplaceCommand | ReadCommand | CallCommand;
+
+export type Flow<T> = Generator<Command, T, void>;
+
+/** A flow that may open transactions on a store whose handle is `Tx`. */
+export type TransactionFlow<T, Tx> = Generator<Command | TransactionCommand<Tx>, T, void>;
+
+/** What runs inside one transaction. */
+export type Unit<T> = Generator<UnitCommand, T, void>;
+
+export interface InsertCommand {
+  readonly op: "insert";
+  readonly write: RecordWrite;
+  readonly done: (standing: Standing) => void;
+}
+
+export interface ReplaceCommand {
+  readonly op: "replace";
+  readonly seen: Seen;
+  readonly write: RecordWrite;
+  readonly patience: Patience;
+  readonly done: (replaced: Replaced) => void;
+}
+
+export interface ReadCommand {
+  readonly op: "read";
+  readonly identity: Identity;
+  readonly done: (looked: Looked) => void;
+}
+
+export interface DueCommand {
+  readonly op: "due";
+  readonly query: DueQuery;
+  readonly done: (listed: Listed) => void;
+}
+
+export interface TryClaimCommand {
+  readonly op: "try_claim";
+  readonly identity: Identity;
+  readonly done: (claimable: boolean) => void;
+}
+
+/** Our own monotonic clock: for budgets and for giving up a lease, never compared with the store's. */
+export interface ClockCommand {
+  readonly op: "clock";
+  readonly done: (monotonicMs: number) => void;
+}
+
+export interface PauseCommand {
+  readonly op: "pause";
+  /** The driver draws the pause between half of this and all of it, so that rivals drift apart. */
+  readonly upToMs: number;
+  readonly done: () => void;
+}
+
+/** A function of the programmer's or a provider's: everything that is not the store. */
+export interface CallCommand {
+  readonly op: "call";
+  readonly name: string;
+  readonly run: () => Awaitable<void>;
+  readonly done: () => void;
+}
+
+export interface TransactionCommand<Tx> {
+  readonly op: "transaction";
+  readonly unit: (tx: Tx) => Unit<UnitEnd<void>>;
+  /** Past this the transaction counts as lost and its commit as open. */
+  readonly withinMs: number;
+  readonly done: () => void;
+}
+
+export function* insert(write: RecordWrite): Generator<InsertCommand, Standing, void> {
+  const reply = slot<Standing>();
+  yield { op: "insert", write, done: reply.put };
+  return reply.take();
+}
+
+export function* replace(
+  seen: Seen,
+  write: RecordWrite,
+  patience: Patience,
+): Generator<ReplaceCommand, Replaced, void> {
+  const reply = slot<Replaced>();
+  yield { op: "replace", seen, write, patience, done: reply.put };
+  return reply.take();
+}
+
+export function* read(identity: Identity): Generator<ReadCommand, Looked, void> {
+  const reply = slot<Looked>();
+  yield { op: "read", identity, done: reply.put };
+  return reply.take();
+}
+
+export function* due(query: DueQuery): Generator<DueCommand, Listed, void> {
+  const reply = slot<Listed>();
+  yield { op: "due", query, done: reply.put };
+  return reply.take();
+}
+
+export function* tryClaim(identity: Identity): Generator<TryClaimCommand, boolean, void> {
+  const reply = slot<boolean>();
+  yield { op: "try_claim", identity, done: reply.put };
+  return reply.take();
+}
+
+export function* clock(): Generator<ClockCommand, number, void> {
+  const reply = slot<number>();
+  yield { op: "clock", done: reply.put };
+  return reply.take();
+}
+
+export function* pause(upToMs: number): Generator<PauseCommand, void, void> {
+  yield { op: "pause", upToMs, done: () => {} };
+}
+
+export function* call<T>(name: string, run: () => Awaitable<T>): Generator<CallCommand, T, void> {
+  const reply = slot<T>();
+  yield { op: "call", name, run: () => following(run(), reply.put), done: () => {} };
+  return reply.take();
+}
+
+export function* transaction<T, Tx>(
+  withinMs: number,
+  unit: (tx: Tx) => Unit<UnitEnd<T>>,
+): Generator<TransactionCommand<Tx>, T, void> {
+  const reply = slot<T>();
+  function* kept(tx: Tx): Unit<UnitEnd<void>> {
+    const { kind, value } = yield* unit(tx);
+    reply.put(value);
+    return { kind, value: undefined };
+  }
+  yield { op: "transaction", unit: kept, withinMs, done: () => {} };
+  return reply.take();
+}
+
+/** True for anything that must be awaited. */
+export function isPromise<T>(value: Awaitable<T>): value is PromiseLike<T> {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+}
+
+/** Goes on with a value at once where it is there, and with a promise where it is not. */
+export function following<T, U>(value: Awaitable<T>, next: (value: T) => U): Awaitable<U> {
+  return isPromise(value) ? value.then(next) : next(value);
+}
+
+/** Carries a typed reply from the driver into the flow. */
+function slot<T>(): { readonly put: (value: T) => void; readonly take: () => T } {
+  let held: { readonly value: T } | undefined;
+  return {
+    put: (value) => {
+      held = { value };
+    },
+    take: () => {
+      if (held === undefined) throw new Error("A flow was resumed before its command was carried out.");
+      return held.value;
+    },
+  };
+}

@@ -1,0 +1,18 @@
+import type { Policy } from "../core/policy.ts";
+import type { Attempt } from "./attempt.ts";
+import type { Driver } from "./driver.ts";
+import type { EngineEvent } from "./events.ts";
+import type { Runtime } from "./runtime.ts";
+
+/** What every part of an engine shares. */
+export interface Context<Tx> {
+  readonly driver: Driver<Tx>;
+  readonly policy: Policy;
+  readonly runtime: Runtime;
+  readonly emit: (event: EngineEvent) => void;
+  /** Part of every downstream key. */
+  readonly namespace: string;
+  /** Attempts of this process that have not ended. */
+  readonly running: Set<Attempt<Tx>>;
+  readonly draining: () => boolean;
+}

@@ -1,0 +1,141 @@
+import { StoreUnavailable } from "../errors.ts";
+import type { Awaitable, Store, TransactionalStore, Settling, Within } from "../stores/store.ts";
+import { following, isPromise, type Command, type StoreCommand, type TransactionCommand, type UnitCommand } from "./command.ts";
+import type { Runtime } from "./runtime.ts";
+
+/** Carries flows out on a real store, with promises. */
+export interface Driver<Tx> {
+  drive<T>(flow: Generator<Command | TransactionCommand<Tx>, T, void>): Promise<T>;
+}
+
+export interface World<Tx> {
+  readonly store: Store;
+  /** `null` where the store has no transactions; a flow that needs them is refused before it starts. */
+  readonly transactions: TransactionalStore<Tx, Settling> | null;
+  readonly storeTimeoutMs: number;
+  readonly runtime: Runtime;
+  /** Told of a store call that failed after we had stopped waiting for it. */
+  readonly onLateFailure: (error: unknown) => void;
+}
+
+export function createDriver<Tx>(world: World<Tx>): Driver<Tx> {
+  const perform = (command: Command | TransactionCommand<Tx>) => performCommand(world, command);
+  return { drive: async (flow) => await step(flow, perform) };
+}
+
+/**
+ * Runs a flow as far as its commands answer at once, and on with promises from the first that does not. That is how
+ * one unit serves SQLite, whose transactions must not wait, and the others.
+ */
+export function step<C, T>(flow: Generator<C, T, void>, perform: (command: C) => Awaitable<void>): Awaitable<T> {
+  let next = flow.next();
+  while (next.done !== true) {
+    let performed: Awaitable<void>;
+    try {
+      performed = perform(next.value);
+    } catch (error) {
+      next = flow.throw(error);
+      continue;
+    }
+    if (isPromise(performed)) return stepOn(flow, performed, perform);
+    next = flow.next();
+  }
+  return next.value;
+}
+
+async function stepOn<C, T>(
+  flow: Generator<C, T, void>,
+  first: PromiseLike<void>,
+  perform: (command: C) => Awaitable<void>,
+): Promise<T> {
+  let performed: Awaitable<void> = first;
+  for (;;) {
+    const next = await resume(flow, performed);
+    if (next.done === true) return next.value;
+    performed = new Promise((resolve) => resolve(perform(next.value)));
+  }
+}
+
+async function resume<C, T>(flow: Generator<C, T, void>, performed: Awaitable<void>): Promise<IteratorResult<C, T>> {
+  try {
+    await performed;
+  } catch (error) {
+    return flow.throw(error);
+  }
+  return flow.next();
+}
+
+function performCommand<Tx>(world: World<Tx>, command: Command | TransactionCommand<Tx>): Awaitable<void> {
+  switch (command.op) {
+    case "insert":
+    case "replace":
+    case "read":
+    case "due":
+      return inTime(world, world.storeTimeoutMs, performStore(world.store, command));
+    case "transaction":
+      return inTime(world, command.withinMs, performTransaction(world, command));
+    case "clock":
+      return command.done(world.runtime.monotonicMs());
+    case "pause": {
+      const half = command.upToMs / 2;
+      return world.runtime.sleep(half + half * world.runtime.random()).then(command.done);
+    }
+    case "call":
+      return command.run();
+  }
+}
+
+function performStore(store: Store, command: StoreCommand): Promise<void> {
+  switch (command.op) {
+    case "insert":
+      return store.insert(command.write).then(command.done);
+    case "replace":
+      return store.replace(command.seen, command.write, command.patience).then(command.done);
+    case "read":
+      return store.read(command.identity).then(command.done);
+    case "due":
+      return store.due(command.query).then(command.done);
+  }
+}
+
+async function performTransaction<Tx>({ transactions }: World<Tx>, command: TransactionCommand<Tx>): Promise<void> {
+  if (transactions === null) throw new Error("A flow asked for a transaction of a store that has none.");
+  await transactions.transaction((tx) => {
+    const within = transactions.within(tx);
+    return step(command.unit(tx), (inner) => performUnit(within, inner));
+  });
+  command.done();
+}
+
+function performUnit(within: Within, command: UnitCommand): Awaitable<void> {
+  switch (command.op) {
+    case "try_claim":
+      return following(within.tryClaim(command.identity), command.done);
+    case "insert":
+      return following(within.insert(command.write), command.done);
+    case "replace":
+      return following(within.replace(command.seen, command.write, command.patience), command.done);
+    case "read":
+      return following(within.read(command.identity), command.done);
+    case "call":
+      return command.run();
+  }
+}
+
+/** Stops waiting at the bound. What the store does afterwards is settled by repeating the same write. */
+async function inTime<Tx>(world: World<Tx>, boundMs: number, work: Promise<void>): Promise<void> {
+  let given = false;
+  work.catch((error: unknown) => {
+    if (given) world.onLateFailure(error);
+  });
+  const bound = world.runtime.timer(boundMs);
+  const late = bound.expired.then(() => {
+    given = true;
+    throw new StoreUnavailable(`The store did not answer within ${boundMs} ms; what it was asked to write may still happen.`);
+  });
+  try {
+    await Promise.race([work, late]);
+  } finally {
+    bound.cancel();
+  }
+}

@@ -1,0 +1,108 @@
+import { parseDuration, settlePolicy, type Duration, type Policy, type PolicySettings } from "../core/policy.ts";
+import { ConfigurationError } from "../errors.ts";
+import type { Settling, Store, TransactionalStore } from "../stores/store.ts";
+import { askedFor, beginWith, type Begun, type BeginRequest } from "./begin.ts";
+import { claimFlow } from "./claim.ts";
+import type { Context } from "./context.ts";
+import { createDriver } from "./driver.ts";
+import { createEvents, type Listener } from "./events.ts";
+import { nodeRuntime, type Runtime } from "./runtime.ts";
+import type { Settler } from "./settler.ts";
+
+/** Settings of an engine; every duration is milliseconds or a text like `"30s"`. */
+export interface EngineSettings extends PolicySettings {
+  /** Part of every downstream key: two services that share a provider's account must differ in it. */
+  readonly namespace?: string;
+  readonly listeners?: readonly Listener[];
+  /** Says that losing every record with the process is acceptable; production refuses such a store without it. */
+  readonly allowMemoryStore?: boolean;
+  /** Whether this is production; `NODE_ENV` where nothing is said. */
+  readonly production?: boolean;
+  /** This process's clock and randomness, for tests. */
+  readonly runtime?: Runtime;
+}
+
+/** The one engine behind every door: routes, functions, operations, workers. */
+export interface Engine<Tx = never, Settles extends Settling = Settling> {
+  readonly store: Store;
+  /** The same store where it can commit the record with the user's own rows, else `null`. */
+  readonly transactions: TransactionalStore<Tx, Settles> | null;
+  readonly policy: Policy;
+  /** Claims, or says why not. A store out of reach is an answer, not a throw; nothing ran then. */
+  readonly begin: (request: BeginRequest) => Promise<Begun<Tx>>;
+  /** Hears of everything that happens; returns what stops the listening. */
+  readonly subscribe: (listener: Listener) => () => void;
+  /** Refuses new claims, lets running attempts end within `drain`, judges at once what is left. The store stays open. */
+  readonly close: (options?: { readonly drain?: Duration }) => Promise<void>;
+  /** How a worker ends what a crash of an operation left, by the operation's name. */
+  readonly settlers: Map<string, Settler<Tx>>;
+  /** For the parts of Oncekey that stand on an engine. */
+  readonly context: Context<Tx>;
+}
+
+export function createEngine<Tx, Settles extends Settling>(
+  options: EngineSettings & { readonly store: TransactionalStore<Tx, Settles> },
+): Engine<Tx, Settles>;
+export function createEngine<Tx = never, Settles extends Settling = never>(
+  options: EngineSettings & { readonly store: Store },
+): Engine<Tx, Settles>;
+export function createEngine<Tx, Settles extends Settling>(
+  options: EngineSettings & { readonly store: Store | TransactionalStore<Tx, Settles> },
+): Engine<Tx, Settles> {
+  const { store, namespace = "", listeners = [], runtime = nodeRuntime() } = options;
+  refuseVolatile(options);
+  const policy = policyOf(options);
+  const events = createEvents(listeners);
+  const transactions = isTransactional(store) ? store : null;
+  const onLateFailure = (error: unknown) => events.emit({ type: "failure", what: "a store call given up on", error });
+  const driver = createDriver<Tx>({ store, transactions, storeTimeoutMs: policy.storeTimeoutMs, runtime, onLateFailure });
+  const running: Context<Tx>["running"] = new Set();
+  let draining = false;
+  const context: Context<Tx> = { driver, policy, runtime, emit: events.emit, namespace, running, draining: () => draining };
+  return {
+    ...{ store, transactions, policy, context, subscribe: events.subscribe },
+    settlers: new Map(),
+    begin: (request) => beginWith(context, request, (budget) => driver.drive(claimFlow(askedFor(context, request), budget))),
+    close: async ({ drain = 10_000 } = {}) => {
+      draining = true;
+      await drained(context, durationOf("drain", drain));
+    },
+  };
+}
+
+/** Waits for the running attempts, then judges those that are left by what they may have done. */
+async function drained<Tx>({ running, runtime }: Context<Tx>, drainMs: number): Promise<void> {
+  const untilMs = runtime.monotonicMs() + drainMs;
+  while (running.size > 0 && runtime.monotonicMs() < untilMs) await runtime.sleep(DRAIN_POLL_MS);
+  await Promise.all([...running].map((attempt) => attempt.abandon("The process had to stop before the work ended.")));
+}
+
+const DRAIN_POLL_MS = 20;
+
+function policyOf(options: EngineSettings): Policy {
+  const { namespace, listeners, allowMemoryStore, production, runtime, ...rest } = options;
+  const settings: PolicySettings & { store?: unknown } = rest;
+  const { store, ...durations } = settings;
+  const settled = settlePolicy(durations);
+  if (settled.kind === "bad") throw new ConfigurationError(settled.field, settled.reason);
+  return settled.policy;
+}
+
+function refuseVolatile({ store, allowMemoryStore = false, production }: EngineSettings & { readonly store: Store }): void {
+  const isProduction = production ?? process.env["NODE_ENV"] === "production";
+  if (store.capabilities.durable || allowMemoryStore || !isProduction) return;
+  const reason = `is "${store.name}", which forgets every key when the process ends; take a durable store, or set allowMemoryStore`;
+  throw new ConfigurationError("store", reason);
+}
+
+function isTransactional<Tx, Settles extends Settling>(
+  store: Store | TransactionalStore<Tx, Settles>,
+): store is TransactionalStore<Tx, Settles> {
+  return store.capabilities.transactions && "transaction" in store;
+}
+
+function durationOf(field: string, value: Duration): number {
+  const duration = parseDuration(value);
+  if (duration.kind === "bad") throw new ConfigurationError(field, `must be ${duration.reason}`);
+  return duration.ms;
+}

@@ -1,0 +1,67 @@
+import type { Identity, RecordState } from "../core/record.ts";
+
+/** How one keyed request ended as far as the key goes; the label of `oncekey_requests_total`. */
+export type Outcome =
+  | "claimed"
+  | "replayed"
+  | "in_progress_conflict"
+  | "fingerprint_mismatch"
+  | "stale_reclaimed"
+  | "outcome_unknown"
+  | "response_not_stored"
+  | "key_missing"
+  | "key_invalid"
+  | "store_unavailable"
+  | "unprotected";
+
+export type EngineEvent =
+  | { readonly type: "request"; readonly operation: string; readonly outcome: Outcome }
+  /** An attempt found that it no longer owns its key. */
+  | { readonly type: "lease_lost"; readonly operation: string; readonly identity: Identity; readonly attempt: number }
+  /** A worker, a duplicate or an ending moved a record. */
+  | {
+      readonly type: "transition";
+      readonly by: "attempt" | "duplicate" | "sweeper" | "reconciler";
+      readonly operation: string;
+      readonly identity: Identity;
+      readonly attempt: number;
+      readonly from: RecordState;
+      readonly to: RecordState;
+      readonly reason: string;
+    }
+  /** Something failed that no caller is waiting for; `what` says what was being done. */
+  | { readonly type: "failure"; readonly what: string; readonly error: unknown }
+  /** A handler with `effects: "transaction"` ended normally without calling `transaction`. */
+  | { readonly type: "transaction_unused"; readonly operation: string; readonly identity: Identity }
+  | { readonly type: "record_corrupt"; readonly operation: string; readonly identity: Identity; readonly error: unknown };
+
+export type Listener = (event: EngineEvent) => void;
+
+export interface Events {
+  readonly emit: Listener;
+  /** Returns what stops the listening. */
+  readonly subscribe: (listener: Listener) => () => void;
+}
+
+/** Tells every listener; one that throws stops neither the others nor the request, and its error surfaces by itself. */
+export function createEvents(first: readonly Listener[]): Events {
+  const listeners = new Set<Listener>(first);
+  const tell = (listener: Listener, event: EngineEvent) => {
+    try {
+      listener(event);
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
+  };
+  return {
+    emit: (event) => {
+      for (const listener of listeners) tell(listener, event);
+    },
+    subscribe: (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}

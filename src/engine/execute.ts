@@ -1,0 +1,161 @@
+import type { Answer, InProgress, KeyRecord, ProviderKind, StepOf, Due } from "../core/record.ts";
+import { judgeOpenMarks } from "../core/verdict.ts";
+import { NotPerformed, OncekeyError } from "../errors.ts";
+import type { Awaitable } from "../stores/store.ts";
+import type { Attempt, Ended } from "./attempt.ts";
+import { askedFor, beginWith, type Answered, type BeginRequest } from "./begin.ts";
+import type { Context } from "./context.ts";
+import type { Written } from "./ending.ts";
+import { openingFlow } from "./opening.ts";
+import { abandonFlow, finishFlow } from "./settling.ts";
+import type { Settler } from "./settler.ts";
+
+/** How an operation ended for the request that asked for it. */
+export type Executed =
+  | Answered
+  /** This request's own answer, kept. */
+  | { readonly kind: "settled"; readonly answer: Answer; readonly record: KeyRecord }
+  /** Proved that nothing happened: the same key may try again. */
+  | { readonly kind: "not_performed"; readonly error: Error }
+  /** This request's effect may have happened; a worker will find out, or a person. */
+  | { readonly kind: "in_doubt"; readonly record: KeyRecord | null; readonly retryAfterMs: number | null }
+  /** The attempt lost its key while it ran. */
+  | { readonly kind: "lost"; readonly record: KeyRecord | null };
+
+export interface Execution<Tx> {
+  readonly request: BeginRequest;
+  readonly provider: ProviderKind;
+  readonly keyTtlMs: number | null;
+  readonly open: (tx: Tx, record: InProgress) => Awaitable<Uint8Array>;
+  readonly perform: (record: KeyRecord, signal: AbortSignal) => Promise<Uint8Array>;
+}
+
+type Performed =
+  | { readonly kind: "result"; readonly result: Uint8Array }
+  | { readonly kind: "not_performed"; readonly error: Error }
+  | { readonly kind: "unheard"; readonly reason: string; readonly late: Promise<Uint8Array> | null };
+
+/** Runs an operation once: claim and open in one commit, perform outside, finish and answer in one commit. */
+export async function executeOperation<Tx>(
+  context: Context<Tx>,
+  settler: Settler<Tx>,
+  execution: Execution<Tx>,
+): Promise<Executed> {
+  const { request, open } = execution;
+  const { driver, policy } = context;
+  const asked = askedFor(context, request, new Map([[settler.step, openMark(execution)]]));
+  const opening = { asked, open, withinMs: policy.storeTimeoutMs };
+  const begun = await beginWith(context, request, (budget) => driver.drive(openingFlow(opening, budget)));
+  if (begun.kind !== "proceed") return begun;
+  const { attempt } = begun;
+  const performed = await perform(attempt, execution);
+  switch (performed.kind) {
+    case "result":
+      return ended(await attempt.endBy((held) => writtenBy(driver.drive(finishFlow(context, settler, held, performed.result)))));
+    case "not_performed": {
+      const end = await attempt.endBy((held) => writtenBy(driver.drive(abandonFlow(context, settler, held, "nothing_sent"))));
+      return isReleased(end) ? { kind: "not_performed", error: performed.error } : ended(end);
+    }
+    case "unheard":
+      return await leaveInDoubt(context, settler, attempt, performed);
+  }
+}
+
+async function perform<Tx>(attempt: Attempt<Tx>, execution: Execution<Tx>): Promise<Performed> {
+  const { signal } = attempt;
+  const performing = new Promise<Uint8Array>((resolve) => resolve(execution.perform(attempt.record(), signal)));
+  const heard = performing.then(
+    (result): Performed => ({ kind: "result", result }),
+    (error: unknown): Performed => {
+      if (error instanceof NotPerformed) return { kind: "not_performed", error };
+      return { kind: "unheard", reason: saidBy(error), late: null };
+    },
+  );
+  const unsettled = new Promise<Performed>((resolve) => {
+    const giveUp = () => resolve({ kind: "unheard", reason: saidBy(signal.reason), late: performing });
+    if (signal.aborted) giveUp();
+    else signal.addEventListener("abort", giveUp, { once: true });
+  });
+  return await Promise.race([heard, unsettled]);
+}
+
+async function leaveInDoubt<Tx>(
+  context: Context<Tx>,
+  settler: Settler<Tx>,
+  attempt: Attempt<Tx>,
+  { reason, late }: Extract<Performed, { kind: "unheard" }>,
+): Promise<Executed> {
+  const held = attempt.record();
+  const verdict = held.state === "in_progress" ? judgeOpenMarks(held, reason) : null;
+  if (verdict !== null && verdict.kind === "release") throw new Error(`${held.operation} lost its open mark.`);
+  const end = verdict === null ? await attempt.abandon(reason) : await attempt.doubt(verdict.doubt);
+  if (late !== null) void bringLate(context, settler, attempt, late);
+  return ended(end);
+}
+
+/** A result that came after the record was given up is one more verdict, as long as nobody has taken it over. */
+async function bringLate<Tx>(
+  context: Context<Tx>,
+  settler: Settler<Tx>,
+  attempt: Attempt<Tx>,
+  late: Promise<Uint8Array>,
+): Promise<void> {
+  const { operation, identity, number } = attempt;
+  try {
+    const result = await late;
+    const held = attempt.record();
+    const written = await context.driver.drive(finishFlow(context, settler, held, result));
+    if (written.kind === "lost") return;
+    const reason = "The provider's answer came late.";
+    const to = written.record.state;
+    context.emit({ type: "transition", by: "attempt", operation, identity, attempt: number, from: held.state, to, reason });
+  } catch (error) {
+    context.emit({ type: "failure", what: `bringing the late result of ${operation}`, error });
+  }
+}
+
+function ended(end: Ended): Executed {
+  switch (end.kind) {
+    case "kept":
+      return outcomeOf(end.record);
+    case "lost":
+      return end;
+    case "unkept":
+      return { kind: "in_doubt", record: null, retryAfterMs: null };
+  }
+}
+
+function outcomeOf(record: KeyRecord): Executed {
+  switch (record.state) {
+    case "completed":
+    case "failed_permanent":
+      return { kind: "settled", answer: record.answer, record };
+    case "unknown": {
+      const { nextLookAt, updatedAt } = record;
+      return { kind: "in_doubt", record, retryAfterMs: nextLookAt === null ? null : Math.max(0, nextLookAt - updatedAt) };
+    }
+    case "released":
+    case "in_progress":
+      throw new Error(`An operation ended with its record ${record.state}.`);
+  }
+}
+
+/** Released by us, even when the reply of that write was lost. */
+function isReleased(end: Ended): boolean {
+  return end.kind !== "unkept" && end.record?.state === "released";
+}
+
+async function writtenBy(writing: Promise<Written>): Promise<Ended> {
+  const written = await writing;
+  return written.kind === "lost" ? written : { kind: "kept", record: written.record };
+}
+
+function openMark({ provider, keyTtlMs }: Pick<Execution<never>, "provider" | "keyTtlMs">): StepOf<Due> {
+  return { state: "open", provider, generation: 0, openedAt: { inMs: 0 }, keyTtlMs, validUntil: null };
+}
+
+/** Internal error texts stay on the record as evidence for operators; no client ever sees them. */
+function saidBy(error: unknown): string {
+  if (error instanceof OncekeyError) return error.message;
+  return error instanceof Error ? `${error.name} while the provider was called.` : "Something was thrown while the provider was called.";
+}

@@ -1,0 +1,67 @@
+import { renew, touch } from "../core/transition.ts";
+import { OutcomeUnknown } from "../errors.ts";
+import type { Context } from "./context.ts";
+import type { Holding } from "./holding.ts";
+import type { Timer } from "./runtime.ts";
+
+/**
+ * Keeps an attempt's lease alive from a third of its length on, until the attempt may run no longer. Tells the attempt
+ * when its time is up, when a renewal finds the key taken, and when the lease ended on our own clock. Returns the stop.
+ */
+export function keepAlive<Tx>(context: Context<Tx>, holding: Holding, maxRunMs: number): () => void {
+  const { policy, runtime, emit } = context;
+  const timers = new Set<Timer>();
+  let stopped = false;
+  const after = (ms: number, act: () => void) => {
+    const timer = runtime.timer(Math.max(0, ms));
+    timers.add(timer);
+    void timer.expired.then(() => {
+      timers.delete(timer);
+      if (!stopped) act();
+    });
+  };
+  const beat = async () => {
+    if (holding.signal.aborted) return;
+    const judgedDead = await renewLease(context, holding, () => stopped);
+    if (stopped) return;
+    if (judgedDead) return holding.lose("A worker judged this attempt dead; its result may still count.");
+    after(policy.heartbeatMs, beats);
+  };
+  const beats = () => {
+    beat().catch((error: unknown) => {
+      emit({ type: "failure", what: `renewing the lease of ${holding.held().operation}`, error });
+    });
+  };
+  const watchLease = () => {
+    const leftMs = holding.leaseEndMs() - runtime.monotonicMs();
+    if (leftMs > 0) return after(leftMs, watchLease);
+    holding.lose("The lease ended before it could be renewed.");
+  };
+  const timeIsUp = () => {
+    holding.abort(new OutcomeUnknown(`${holding.held().operation} did not end within ${maxRunMs} ms.`));
+  };
+  after(policy.heartbeatMs, beats);
+  after(policy.leaseMs, watchLease);
+  after(maxRunMs, timeIsUp);
+  return () => {
+    stopped = true;
+    for (const timer of timers) timer.cancel();
+    timers.clear();
+  };
+}
+
+/** True when the record says that a worker no longer counts on this attempt. */
+async function renewLease<Tx>(context: Context<Tx>, holding: Holding, stopped: () => boolean): Promise<boolean> {
+  const { policy, runtime } = context;
+  return await holding.serially(async () => {
+    if (stopped()) return false;
+    const sentMs = runtime.monotonicMs();
+    const written = await holding.write((record) => {
+      const change = { writeId: runtime.newId(), leaseMs: policy.leaseMs };
+      return record.state === "in_progress" ? renew(record, change) : touch(record, change);
+    });
+    if (written.kind === "lost" || written.record.state !== "in_progress") return true;
+    holding.extendLease(sentMs);
+    return false;
+  });
+}

@@ -1,0 +1,90 @@
+import type { InProgress } from "../core/record.ts";
+import { claim, refer, seen } from "../core/transition.ts";
+import { StoreContention } from "../errors.ts";
+import type { Awaitable, UnitEnd } from "../stores/store.ts";
+import { found, locked, react, type Asked, type Claimed, type Moved } from "./claim.ts";
+import { call, insert, read, replace, transaction, tryClaim, type TransactionFlow, type Unit } from "./command.ts";
+import { persist, type Budget } from "./retry.ts";
+
+/** What opening an operation needs beside the claim. */
+export interface Opening<Tx> {
+  readonly asked: Asked;
+  /** Writes the domain's pending row and returns the encoded reference. */
+  readonly open: (tx: Tx, record: InProgress) => Awaitable<Uint8Array>;
+  readonly withinMs: number;
+}
+
+type Attempted =
+  | Claimed
+  /** Another transaction is claiming this key just now: nobody waits for it. */
+  | { readonly kind: "busy" }
+  /** The record changed under our hands; look again. */
+  | { readonly kind: "again" };
+
+const ROUNDS = 12;
+
+/**
+ * Claims the key, writes the open mark and the domain's pending row in one commit. A duplicate is answered by a look
+ * first; the claim itself rests on the insert. When the commit's reply is lost the same opening is asked for again and
+ * finds its own claim.
+ */
+export function* openingFlow<Tx>(opening: Opening<Tx>, budget: Budget): TransactionFlow<Claimed, Tx> {
+  const { asked } = opening;
+  const moved: Moved[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    const looked = yield* persist(budget, () => read(asked.claim.identity));
+    if (looked.record !== null) {
+      const reaction = react(asked, { record: looked.record, now: looked.now });
+      if (reaction.kind === "final") return { ...reaction, moved };
+      if (reaction.kind === "claimed") return { ...reaction, moved };
+    }
+    const attempted = yield* persist(budget, () =>
+      transaction(opening.withinMs, (tx: Tx) => claimAndOpen(tx, opening, moved)),
+    );
+    if (attempted.kind === "claimed" || attempted.kind === "final") return attempted;
+    if (attempted.kind === "busy") return yield* whileBusy(asked, budget, moved);
+  }
+  throw new StoreContention(`The key changed hands ${ROUNDS} times while it was being claimed. Send the request again.`);
+}
+
+function* claimAndOpen<Tx>(tx: Tx, { asked, open }: Opening<Tx>, moved: readonly Moved[]): Unit<UnitEnd<Attempted>> {
+  const { identity } = asked.claim;
+  if (!(yield* tryClaim(identity))) return { kind: "rollback", value: { kind: "busy" } };
+  const standing = yield* insert(claim(asked.claim));
+  let reaction = react(asked, standing);
+  if (reaction.kind === "claimed" && !standing.inserted) {
+    return { kind: "rollback", value: { ...reaction, moved } }; // our own commit, whose reply was lost
+  }
+  const steps: Moved[] = [];
+  while (reaction.kind === "write") {
+    const { record, write } = reaction;
+    const replaced = yield* replace(seen(record), write, "never");
+    if (replaced.kind === "locked") return final(locked(replaced.record), moved);
+    const stands = found(replaced);
+    if (replaced.kind !== "replaced" || stands === null) return { kind: "rollback", value: { kind: "again" } };
+    steps.push({ from: record.state, to: replaced.record });
+    reaction = react(asked, stands);
+  }
+  const told = [...moved, ...steps];
+  if (reaction.kind === "final") return { kind: "commit", value: { ...reaction, moved: told } };
+  const { record } = reaction;
+  const reference = yield* call(`open ${record.operation}`, () => open(tx, record));
+  const referred = yield* replace(seen(record), refer(record, { writeId: asked.newId(), reference }), "wait");
+  if (referred.kind !== "replaced" || referred.record.state !== "in_progress") {
+    return { kind: "rollback", value: { kind: "again" } };
+  }
+  return { kind: "commit", value: { kind: "claimed", record: referred.record, moved: told } };
+}
+
+/** What to say while somebody else's claim is not committed yet. */
+function* whileBusy<Tx>(asked: Asked, budget: Budget, moved: readonly Moved[]): TransactionFlow<Claimed, Tx> {
+  const looked = yield* persist(budget, () => read(asked.claim.identity));
+  if (looked.record === null) return { kind: "final", decision: locked(null), moved };
+  const reaction = react(asked, { record: looked.record, now: looked.now });
+  if (reaction.kind === "final") return { ...reaction, moved };
+  return { kind: "final", decision: locked(looked.record), moved };
+}
+
+function final(decision: ReturnType<typeof locked>, moved: readonly Moved[]): UnitEnd<Attempted> {
+  return { kind: "rollback", value: { kind: "final", decision, moved } };
+}

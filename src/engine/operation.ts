@@ -1,0 +1,187 @@
+import { parseDuration, type Duration } from "../core/policy.ts";
+import type { Answer, KeyRecord, ProviderKind } from "../core/record.ts";
+import { ConfigurationError } from "../errors.ts";
+import type { Awaitable, Settling } from "../stores/store.ts";
+import { toAnswer, type AnswerInit } from "./answer.ts";
+import type { BeginRequest } from "./begin.ts";
+import { codec } from "./codec.ts";
+import type { Context } from "./context.ts";
+import { downstreamKey } from "./downstream-key.ts";
+import type { Engine } from "./engine.ts";
+import { executeOperation, type Executed } from "./execute.ts";
+import { following } from "./command.ts";
+import type { Settler } from "./settler.ts";
+
+/** What a function returns that runs inside a transaction: at once where the store's transactions must not wait. */
+export type Returned<Settles extends Settling, T> = Settles extends "sync" ? T : Awaitable<T>;
+
+/** The attempt as an operation's functions see it. */
+export interface AttemptView {
+  /** A fencing token: grows with every takeover of the key. */
+  readonly number: number;
+  /** The key to send to the provider: the same on every attempt until the provider has cancelled it. */
+  readonly downstreamKey: string;
+}
+
+export interface RunningAttempt extends AttemptView {
+  /** Aborts when the attempt's time is up or its key is lost. */
+  readonly signal: AbortSignal;
+}
+
+export type Seen<Result> =
+  | { readonly kind: "found"; readonly result: Result }
+  | { readonly kind: "not_found" }
+  | { readonly kind: "pending" };
+
+export type Cancelled<Result> =
+  | { readonly kind: "cancelled" }
+  | { readonly kind: "found"; readonly result: Result };
+
+/**
+ * Work with one external effect and rows of its own, described once, so that any process can end it after a crash.
+ * `Reference` and `Result` must be plain data; they are kept on the record.
+ */
+export interface OperationDefinition<Tx, Settles extends Settling, Input, Reference, Result> {
+  readonly name: string;
+  /** What the provider offers decides what its silence means. */
+  readonly provider: ProviderKind;
+  /** How long the provider deduplicates by our key (`repeatable`). */
+  readonly keyTtl?: Duration;
+  /** Writes the pending row, in one transaction with the claim; must reuse the row of an earlier reference. */
+  readonly open: (
+    tx: Tx,
+    given: { readonly input: Input; readonly reference: Reference | null; readonly attempt: OpeningAttempt },
+  ) => Returned<Settles, Reference>;
+  /** Calls the provider, outside any transaction. `NotPerformed` says that nothing was done; any other throw says nothing. */
+  readonly perform: (given: {
+    readonly input: Input;
+    readonly reference: Reference;
+    readonly attempt: RunningAttempt;
+  }) => Promise<Result>;
+  /** Writes the final row and makes the answer, in one transaction with the record; a 4xx is a kept refusal. */
+  readonly finish: (
+    tx: Tx,
+    given: { readonly reference: Reference; readonly result: Result; readonly attempt: AttemptView },
+  ) => Returned<Settles, AnswerInit>;
+  /** Asks the provider what happened; a throw means that it could not be reached. */
+  readonly look?: (given: { readonly reference: Reference; readonly attempt: AttemptView }) => Promise<Seen<Result>>;
+  /** Asks the provider to refuse the key for ever. */
+  readonly cancel?: (given: { readonly reference: Reference; readonly attempt: AttemptView }) => Promise<Cancelled<Result>>;
+  /** Marks the row when it is proved that nothing happened, in one transaction with the record. */
+  readonly abandon?: (tx: Tx, given: { readonly reference: Reference }) => Returned<Settles, void>;
+}
+
+/** While the claim is being made there is a number but no downstream call yet. */
+export interface OpeningAttempt extends AttemptView {
+  /** Primary key of the record's row, for a foreign key of the user's own. */
+  readonly record: KeyRecord;
+}
+
+export interface Operation<Input> {
+  readonly name: string;
+  /** Claims, opens, performs and finishes, or says why not. Throws only what `open` threw: nothing was claimed then. */
+  readonly execute: (request: Omit<BeginRequest, "operation" | "effects">, input: Input) => Promise<Executed>;
+}
+
+/** The name of an operation's one external effect among the record's steps. */
+const STEP = "perform";
+
+/** Makes an operation known to the engine and its workers. Names are unique within an engine. */
+export function defineOperation<Tx, Settles extends Settling, Input, Reference, Result>(
+  engine: Engine<Tx, Settles>,
+  definition: OperationDefinition<Tx, Settles, Input, Reference, Result>,
+): Operation<Input> {
+  const { name } = definition;
+  refuseUnusable(engine, definition);
+  const keyTtlMs = keyTtlOf(definition);
+  const settler = settlerOf(engine.context, definition);
+  engine.settlers.set(name, settler);
+  const references = codec<Reference>(`the reference of ${name}`);
+  const results = codec<Result>(`the result of ${name}`);
+  const earlier = (record: KeyRecord) => (record.reference === null ? null : references.decode(record.reference));
+  return {
+    name,
+    execute: (request, input) =>
+      executeOperation(engine.context, settler, {
+        request: { ...request, operation: name, effects: "declared" },
+        provider: definition.provider,
+        keyTtlMs,
+        open: (tx, record) => {
+          const attempt = { ...viewOf(engine.context, record), record };
+          const opened: Awaitable<Reference> = definition.open(tx, { input, reference: earlier(record), attempt });
+          return following(opened, references.encode);
+        },
+        perform: async (record, signal) => {
+          const reference = referenceOf(references.decode, record);
+          const attempt = { ...viewOf(engine.context, record), signal };
+          return results.encode(await definition.perform({ input, reference, attempt }));
+        },
+      }),
+  };
+}
+
+function keyTtlOf({ name, keyTtl }: { readonly name: string; readonly keyTtl?: Duration }): number | null {
+  if (keyTtl === undefined) return null;
+  const ttl = parseDuration(keyTtl);
+  if (ttl.kind === "bad") throw new ConfigurationError(`operation ${name}: keyTtl`, `must be ${ttl.reason}`);
+  return ttl.ms;
+}
+
+function settlerOf<Tx, Settles extends Settling, Input, Reference, Result>(
+  context: Context<Tx>,
+  definition: OperationDefinition<Tx, Settles, Input, Reference, Result>,
+): Settler<Tx> {
+  const { name, look, cancel } = definition;
+  const { decode } = codec<Reference>(`the reference of ${name}`);
+  const results = codec<Result>(`the result of ${name}`);
+  const given = (record: KeyRecord) => ({ reference: referenceOf(decode, record), attempt: viewOf(context, record) });
+  const encoded = <T extends { readonly kind: string }>(seen: T | { readonly kind: "found"; readonly result: Result }) =>
+    "result" in seen ? { kind: "found" as const, result: results.encode(seen.result) } : seen;
+  return {
+    step: STEP,
+    look: look === undefined ? null : async (record) => encoded(await look(given(record))),
+    cancel: cancel === undefined ? null : async (record) => encoded(await cancel(given(record))),
+    finish: (tx, record, result) => {
+      const finished: Awaitable<AnswerInit> = definition.finish(tx, { ...given(record), result: results.decode(result) });
+      return following(finished, (init): Answer => answerOf(name, init));
+    },
+    abandon: (tx, record) => {
+      const abandoned: Awaitable<void> | undefined = definition.abandon?.(tx, given(record));
+      return abandoned;
+    },
+  };
+}
+
+function answerOf(name: string, init: AnswerInit): Answer {
+  const answer = toAnswer(init);
+  if (answer.status < 500) return answer;
+  const reason = `of ${name} answered ${answer.status}: a finished effect cannot end in a server error; throw instead`;
+  throw new ConfigurationError("finish", reason);
+}
+
+function viewOf<Tx>({ namespace }: Context<Tx>, record: KeyRecord): AttemptView {
+  return { number: record.attempt, downstreamKey: downstreamKey(namespace, record, STEP) };
+}
+
+function referenceOf<Reference>(decode: (bytes: Uint8Array) => Reference, record: KeyRecord): Reference {
+  if (record.reference === null) throw new Error(`The record of ${record.operation} has no reference; it was not opened.`);
+  return decode(record.reference);
+}
+
+function refuseUnusable<Tx, Settles extends Settling, Input, Reference, Result>(
+  engine: Engine<Tx, Settles>,
+  { name, provider, look, cancel, keyTtl }: OperationDefinition<Tx, Settles, Input, Reference, Result>,
+): void {
+  const refuse = (field: string, reason: string) => {
+    throw new ConfigurationError(`operation ${name}: ${field}`, reason);
+  };
+  if (engine.settlers.has(name)) refuse("name", "is taken already on this engine");
+  if (engine.transactions === null) refuse("store", `"${engine.store.name}" has no transactions; an operation needs them`);
+  if (provider === "keyed" && (look === undefined || cancel === undefined)) {
+    refuse("provider", '"keyed" can be asked and can cancel, so look and cancel are required');
+  }
+  if (provider === "query" && look === undefined) refuse("provider", '"query" can be asked, so look is required');
+  if (provider === "repeatable" && keyTtl === undefined) {
+    refuse("keyTtl", "is required: how long the provider deduplicates by our key");
+  }
+}

@@ -1,0 +1,42 @@
+import { randomBytes, randomUUID } from "node:crypto";
+
+/** Time and randomness of this process, as arguments: the engine reads no clock of its own. */
+export interface Runtime {
+  /** Never goes backwards; its zero means nothing. */
+  monotonicMs(): number;
+  /** Between 0 and 1. */
+  random(): number;
+  randomBytes(length: number): Uint8Array;
+  newId(): string;
+  sleep(ms: number): Promise<void>;
+  timer(ms: number): Timer;
+}
+
+export interface Timer {
+  /** Settles when the time is up; never settles once cancelled. */
+  readonly expired: Promise<void>;
+  cancel(): void;
+}
+
+/** The runtime of Node itself. Its timers do not keep the process alive. */
+export function nodeRuntime(): Runtime {
+  const timer = (ms: number): Timer => {
+    let handle: ReturnType<typeof setTimeout> | undefined;
+    const expired = new Promise<void>((resolve) => {
+      handle = setTimeout(resolve, Math.min(ms, LONGEST_TIMER_MS));
+      handle.unref();
+    });
+    return { expired, cancel: () => clearTimeout(handle) };
+  };
+  return {
+    monotonicMs: () => performance.now(),
+    random: Math.random,
+    randomBytes: (length) => randomBytes(length),
+    newId: () => randomUUID(),
+    sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+    timer,
+  };
+}
+
+/** Node turns longer ones into 1 ms. */
+const LONGEST_TIMER_MS = 2_147_483_647;

@@ -1,0 +1,126 @@
+import type { Due, KeyRecord, StepOf } from "../core/record.ts";
+import { doubt, lookAgain, release, seen, standingStep, touch, type Doubt } from "../core/transition.ts";
+import type { UnitEnd } from "../stores/store.ts";
+import { call, following, pause, replace, transaction, type TransactionFlow, type Unit } from "./command.ts";
+import type { Context } from "./context.ts";
+import { writeFlow, type Held, type Written } from "./ending.ts";
+import { persist } from "./retry.ts";
+import type { Settler } from "./settler.ts";
+import { transactionFlow, type Worked } from "./transaction.ts";
+
+/** Finishing may meet contention through no fault of its own: duplicates can lock the row by a foreign key. */
+const FINISH_TRIES = 5;
+const FINISH_PAUSE_MS = 20;
+
+/** A spent finish is looked at again when its contention should be over. */
+const NEXT_LOOK_MS = 1_000;
+
+/** The second budget, which writes `unknown`, is independent of the first and as small. */
+const DOUBT_TRIES = 5;
+const DOUBT_MS = 2_000;
+
+/**
+ * Finishes an operation with what the provider said: the domain's rows and the record in one transaction. Only this is
+ * tried again, never `open` or `perform`. When the tries are spent a second budget writes `unknown`, with the result
+ * kept for the reconciler; when that is spent too its failure is thrown, and the sweeper will find the record.
+ */
+export function* finishFlow<Tx>(
+  context: Context<Tx>,
+  settler: Settler<Tx>,
+  held: Held,
+  result: Uint8Array,
+): TransactionFlow<Written, Tx> {
+  for (let tried = 1; ; tried++) {
+    try {
+      return yield* finishOnce(context, settler, held, result);
+    } catch (error) {
+      if (tried >= FINISH_TRIES) {
+        context.emit({ type: "failure", what: `finishing ${held.operation}`, error });
+        return yield* keepResult(context, held, result);
+      }
+      yield* pause(FINISH_PAUSE_MS * 2 ** tried);
+    }
+  }
+}
+
+function* finishOnce<Tx>(
+  { runtime, policy }: Context<Tx>,
+  settler: Settler<Tx>,
+  held: Held,
+  result: Uint8Array,
+): TransactionFlow<Written, Tx> {
+  const run = (tx: Tx) =>
+    following(settler.finish(tx, held, result), (answer): Worked<null> => {
+      const refused = answer.status >= 400;
+      const mark = markOf(held, settler.step, refused ? "refused" : "finished", result);
+      return { kind: "keep", state: refused ? "failed_permanent" : "completed", answer, value: null, ...mark };
+    });
+  const work = { name: `finish ${held.operation}`, newId: runtime.newId, retainMs: policy.retentionMs, run };
+  const end = yield* transactionFlow<Tx, null>(held, work, { untilMs: 0, tries: 1 }, policy.leaseMs);
+  switch (end.kind) {
+    case "committed":
+      return { kind: "written", record: end.record };
+    case "lost":
+      return end;
+    case "undone":
+      throw new Error("A finish was undone although it cannot ask for that.");
+  }
+}
+
+/** Writes `unknown` with the provider's word kept, so that the reconciler need not ask again. */
+function* keepResult<Tx>(
+  { runtime, policy }: Context<Tx>,
+  held: Held,
+  result: Uint8Array,
+): TransactionFlow<Written, Tx> {
+  const reason = "The effect happened; its finishing transaction failed.";
+  const told: Doubt = { evidence: { reason, result }, disposition: "reconcile", nextLookAt: { inMs: NEXT_LOOK_MS } };
+  const heldRetainMs = policy.unknownRetentionMs;
+  const next = (record: Held) => {
+    const writeId = runtime.newId();
+    if (record.state === "in_progress") return doubt(record, { writeId, doubt: told, heldRetainMs });
+    return lookAgain({ ...record, evidence: told.evidence }, { writeId, answered: true, nextLookInMs: NEXT_LOOK_MS, reason });
+  };
+  return yield* writeFlow(held, next, { untilMs: runtime.monotonicMs() + DOUBT_MS, tries: DOUBT_TRIES });
+}
+
+/** What is proved when an operation's effect is known not to have happened. */
+export type Proof = "nothing_sent" | "cancelled";
+
+/** Releases an operation whose effect did not happen: the domain's rows and the record in one transaction. */
+export function* abandonFlow<Tx>(
+  { runtime, policy }: Context<Tx>,
+  settler: Settler<Tx>,
+  held: Held,
+  proof: Proof,
+): TransactionFlow<Written, Tx> {
+  const budget = { untilMs: runtime.monotonicMs() + policy.leaseMs, tries: FINISH_TRIES };
+  const cancelled = new Set(proof === "cancelled" ? [settler.step] : []);
+  function* unit(tx: Tx): Unit<UnitEnd<Written>> {
+    const fenced = yield* replace(seen(held), touch(held, { writeId: runtime.newId() }), "wait");
+    if (fenced.kind !== "replaced") return { kind: "rollback", value: { kind: "lost", record: fenced.record } };
+    yield* call(`abandon ${held.operation}`, () => settler.abandon(tx, held));
+    const change = { writeId: runtime.newId(), retainMs: policy.releasedRetentionMs, cancelled };
+    const done = yield* replace(seen(fenced.record), release(held, change), "wait");
+    if (done.kind !== "replaced") return { kind: "rollback", value: { kind: "lost", record: done.record } };
+    return { kind: "commit", value: { kind: "written", record: done.record } };
+  }
+  return yield* persist(budget, () => transaction(policy.leaseMs, unit));
+}
+
+function markOf(
+  record: KeyRecord,
+  name: string,
+  state: "finished" | "refused",
+  result: Uint8Array,
+): { readonly step?: { readonly name: string; readonly mark: StepOf<Due> } } {
+  const step = record.steps.get(name);
+  if (step === undefined || step.state === "clear") return {};
+  return { step: { name, mark: { ...openMark(step), state, result } } };
+}
+
+function openMark(step: Parameters<typeof standingStep>[0]) {
+  const mark = standingStep(step);
+  if (mark.state === "clear") throw new Error("A clear step has no mark to finish.");
+  return mark;
+}

@@ -1,0 +1,138 @@
+import type { KeyRecord, RecordWrite, Unknown } from "../core/record.ts";
+import { look, lookAgain, review, seen } from "../core/transition.ts";
+import { call, due, replace, type TransactionFlow } from "../engine/command.ts";
+import type { Context } from "../engine/context.ts";
+import { abandonFlow, finishFlow } from "../engine/settling.ts";
+import type { Settler, Sighting } from "../engine/settler.ts";
+
+/** What one tick of the reconciler did. */
+export interface Reconciled {
+  /** Ended with the provider's truth. */
+  readonly settled: number;
+  /** Ended because it is proved that nothing happened. */
+  readonly released: number;
+  /** Looked at, and to be looked at again. */
+  readonly waiting: number;
+  /** Left to a person. */
+  readonly reviewed: number;
+  /** Taken by another worker or moved in the meantime. */
+  readonly passed: number;
+  /** The provider could not be reached, or a record could not be handled; it spends no look. */
+  readonly failed: number;
+  readonly damaged: number;
+}
+
+export interface Reconciler<Tx> {
+  readonly context: Context<Tx>;
+  readonly settlers: ReadonlyMap<string, Settler<Tx>>;
+}
+
+const BATCH = 50;
+
+/** Back-off between two looks ends here, so that a provider that comes back is asked within the hour. */
+const LONGEST_BACKOFF_MS = 3_600_000;
+
+/**
+ * Finds out what became of effects in doubt. Takes each record over first, so that a late original is fenced; asks
+ * outside any transaction; ends it by a fenced write. One record that cannot be handled never stops the others.
+ */
+export function* reconcileFlow<Tx>(reconciler: Reconciler<Tx>, limit: number = BATCH): TransactionFlow<Reconciled, Tx> {
+  const listed = yield* due({ kind: "looks", limit });
+  const counts = { settled: 0, released: 0, waiting: 0, reviewed: 0, passed: 0, failed: 0, damaged: listed.damaged };
+  for (const record of listed.records) {
+    if (record.state !== "unknown") continue;
+    counts[yield* reconcileOne(reconciler, record)]++;
+  }
+  return counts;
+}
+
+type Result = Exclude<keyof Reconciled, "damaged">;
+
+function* reconcileOne<Tx>({ context, settlers }: Reconciler<Tx>, record: Unknown): TransactionFlow<Result, Tx> {
+  const { emit, runtime, policy } = context;
+  const { operation, identity } = record;
+  const settler = settlers.get(operation);
+  try {
+    if (settler === undefined) return yield* postpone(context, record, false, `No worker here knows ${operation}.`);
+    const change = { writeId: runtime.newId(), owner: runtime.newId(), leaseMs: policy.leaseMs };
+    const taken = yield* replace(seen(record), look(record, change), "never");
+    if (taken.kind !== "replaced" || taken.record.state !== "unknown") return "passed";
+    const result = yield* settle(context, settler, taken.record);
+    const to = result === "settled" ? "completed" : result === "released" ? "released" : null;
+    if (to !== null) {
+      const reason = "The provider was asked.";
+      emit({ type: "transition", by: "reconciler", operation, identity, attempt: taken.record.attempt, from: "unknown", to, reason });
+    }
+    return result;
+  } catch (error) {
+    emit({ type: "failure", what: `reconciling ${operation}`, error });
+    return "failed";
+  }
+}
+
+function* settle<Tx>(context: Context<Tx>, settler: Settler<Tx>, record: Unknown): TransactionFlow<Result, Tx> {
+  const sighting = yield* sight(context, settler, record);
+  switch (sighting.kind) {
+    case "found": {
+      const written = yield* finishFlow(context, settler, record, sighting.result);
+      if (written.kind === "lost") return "passed";
+      return written.record.state === "unknown" ? "waiting" : "settled";
+    }
+    case "cancelled": {
+      const written = yield* abandonFlow(context, settler, record, "cancelled");
+      return written.kind === "lost" && written.record?.state !== "released" ? "passed" : "released";
+    }
+    case "not_found":
+      return yield* postpone(context, record, true, "The provider knows nothing of it; that alone is no proof.");
+    case "pending":
+      return yield* postpone(context, record, true, "The provider has not decided yet.");
+    case "unreachable":
+      context.emit({ type: "failure", what: `asking the provider of ${record.operation}`, error: sighting.error });
+      yield* postpone(context, record, false, "The provider could not be reached.");
+      return "failed";
+    case "cannot_ask":
+      return yield* leaveToPerson(context, record, "The provider cannot be asked.");
+  }
+}
+
+type Sighted =
+  | Sighting
+  | { readonly kind: "cancelled" }
+  | { readonly kind: "unreachable"; readonly error: unknown }
+  | { readonly kind: "cannot_ask" };
+
+/** What is kept already, else what the provider says; not found there means to cancel where that can be. */
+function* sight<Tx>(_context: Context<Tx>, { look: ask, cancel }: Settler<Tx>, record: Unknown): TransactionFlow<Sighted, Tx> {
+  const { result } = record.evidence;
+  if (result !== null) return { kind: "found", result };
+  if (ask === null) return { kind: "cannot_ask" };
+  try {
+    const seenThere = yield* call(`look for ${record.operation}`, () => ask(record));
+    if (seenThere.kind !== "not_found" || cancel === null) return seenThere;
+    return yield* call(`cancel ${record.operation}`, () => cancel(record));
+  } catch (error) {
+    return { kind: "unreachable", error };
+  }
+}
+
+function* postpone<Tx>(
+  context: Context<Tx>,
+  record: Unknown,
+  answered: boolean,
+  reason: string,
+): TransactionFlow<Result, Tx> {
+  const { policy, runtime } = context;
+  if (answered && record.looks + 1 >= policy.maxReconcileLooks) return yield* leaveToPerson(context, record, reason);
+  const nextLookInMs = Math.min(LONGEST_BACKOFF_MS, policy.reconcileIntervalMs * 2 ** record.looks);
+  const write = lookAgain(record, { writeId: runtime.newId(), answered, nextLookInMs, reason });
+  return yield* moved(record, write, "waiting");
+}
+
+function* leaveToPerson<Tx>({ runtime }: Context<Tx>, record: Unknown, reason: string): TransactionFlow<Result, Tx> {
+  return yield* moved(record, review(record, { writeId: runtime.newId(), reason }), "reviewed");
+}
+
+function* moved<Tx>(record: KeyRecord, write: RecordWrite, result: Result): TransactionFlow<Result, Tx> {
+  const replaced = yield* replace(seen(record), write, "never");
+  return replaced.kind === "replaced" ? result : "passed";
+}
