@@ -40,7 +40,12 @@ export type ErrorCode =
 
 /** Every code that Oncekey answers or throws. A test holds it together with the types and `docs/reference/errors.md`. */
 export const REGISTRY: Readonly<Record<ErrorCode, RegistryEntry>> = {
-  key_missing: { title: "This request needs an idempotency key", status: 400, retry: "never", effect: "none" },
+  key_missing: {
+    title: "This request needs an idempotency key",
+    status: 400,
+    retry: "never",
+    effect: "none",
+  },
   key_invalid: { title: "The idempotency key cannot be used", status: 400, retry: "never", effect: "none" },
   request_too_large: { title: "The request is too large", status: 413, retry: "never", effect: "none" },
   principal_unresolved: {
@@ -55,7 +60,12 @@ export const REGISTRY: Readonly<Record<ErrorCode, RegistryEntry>> = {
     retry: "same_key_later",
     effect: "maybe",
   },
-  key_reused: { title: "This key was used for another request", status: 422, retry: "never", effect: "maybe" },
+  key_reused: {
+    title: "This key was used for another request",
+    status: 422,
+    retry: "never",
+    effect: "maybe",
+  },
   outcome_unknown: {
     title: "It is not known whether the request took effect",
     status: 409,
@@ -75,7 +85,12 @@ export const REGISTRY: Readonly<Record<ErrorCode, RegistryEntry>> = {
     retry: "never",
     effect: "maybe",
   },
-  record_corrupt: { title: "The record of this key is damaged", status: 500, retry: "never", effect: "maybe" },
+  record_corrupt: {
+    title: "The record of this key is damaged",
+    status: 500,
+    retry: "never",
+    effect: "maybe",
+  },
   store_unavailable: {
     title: "The idempotency store cannot be reached",
     status: 503,
@@ -96,8 +111,18 @@ export const REGISTRY: Readonly<Record<ErrorCode, RegistryEntry>> = {
     retry: "same_key_later",
     effect: "none",
   },
-  record_too_large: { title: "The store refuses a record of this size", status: null, retry: "never", effect: "done" },
-  lease_lost: { title: "This attempt no longer owns its key", status: null, retry: "same_key_later", effect: "maybe" },
+  record_too_large: {
+    title: "The store refuses a record of this size",
+    status: null,
+    retry: "never",
+    effect: "done",
+  },
+  lease_lost: {
+    title: "This attempt no longer owns its key",
+    status: null,
+    retry: "same_key_later",
+    effect: "maybe",
+  },
   transaction_repeated: {
     title: "transaction() was called twice in one attempt",
     status: null,
@@ -107,7 +132,12 @@ export const REGISTRY: Readonly<Record<ErrorCode, RegistryEntry>> = {
   attempt_ended: { title: "The attempt has already ended", status: null, retry: "never", effect: "maybe" },
   value_unsupported: { title: "The value cannot be kept", status: null, retry: "never", effect: "maybe" },
   not_performed: { title: "Nothing was done", status: 503, retry: "same_key_later", effect: "none" },
-  permanent_failure: { title: "The request was refused for good", status: null, retry: "never", effect: "none" },
+  permanent_failure: {
+    title: "The request was refused for good",
+    status: null,
+    retry: "never",
+    effect: "none",
+  },
 };
 
 /** The page that explains every code, in the package and beside its source. */
@@ -167,7 +197,10 @@ export class RecordCorrupt extends OncekeyError {
   override readonly name = "RecordCorrupt";
 
   constructor(reason: string) {
-    super("record_corrupt", `The stored record is damaged (${reason}). Nothing was run; look at it with a person.`);
+    super(
+      "record_corrupt",
+      `The stored record is damaged (${reason}). Nothing was run; look at it with a person.`,
+    );
   }
 }
 

@@ -1,1 +1,33 @@
-export {};
+export type { Match, OnAmbiguous } from "./core/decide.ts";
+export type { Duration, Policy, PolicySettings } from "./core/policy.ts";
+export type { Answer, Effects, Identity, KeyRecord, ProviderKind, RecordState } from "./core/record.ts";
+export type { AnswerInit } from "./engine/answer.ts";
+export type { Attempt, Ended } from "./engine/attempt.ts";
+export type { Answered, BeginRequest, Begun } from "./engine/begin.ts";
+export { createEngine, type Engine, type EngineSettings } from "./engine/engine.ts";
+export type { EngineEvent, Listener, Outcome } from "./engine/events.ts";
+export type { Executed } from "./engine/execute.ts";
+export {
+  type AttemptView,
+  type Cancelled,
+  type Operation,
+  type OperationDefinition,
+  type OperationRoute,
+  operation,
+  type RunningAttempt,
+  type Seen,
+} from "./engine/operation.ts";
+export {
+  ConfigurationError,
+  type ErrorCode,
+  LeaseLost,
+  NotPerformed,
+  OncekeyError,
+  OutcomeUnknown,
+  PermanentFailure,
+  RecordCorrupt,
+  StoreContention,
+  StoreUnavailable,
+} from "./errors.ts";
+export type { Store, TransactionalStore } from "./stores/store.ts";
+export { reconcile, sweep } from "./worker/tick.ts";

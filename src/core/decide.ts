@@ -1,6 +1,6 @@
-import type { Answer, Instant, InProgress, KeyRecord, Released, Unknown } from "./record.ts";
-import type { Doubt } from "./transition.ts";
+import type { Answer, InProgress, Instant, KeyRecord, Released, Unknown } from "./record.ts";
 import { hasProgress, openMarks, repeatableUntil } from "./step.ts";
+import type { Doubt } from "./transition.ts";
 import { judgeDeath } from "./verdict.ts";
 
 /** How a request compares with the kept fingerprint, judged under the record's own salt and version. */
@@ -44,7 +44,9 @@ export function decide(situation: Situation): Decision {
     case "in_progress":
       return decideInProgress(record, situation);
     case "released":
-      return match === "same" || !hasProgress(record) ? { kind: "take_over", record } : refused(record, match);
+      return match === "same" || !hasProgress(record)
+        ? { kind: "take_over", record }
+        : refused(record, match);
     case "unknown":
       return decideUnknown(record, situation);
     case "completed":

@@ -1,4 +1,4 @@
-import type { Answer, InProgress } from "./record.ts";
+import type { Answer, KeyRecord } from "./record.ts";
 import type { Verdict } from "./verdict.ts";
 import { judgeOpenMarks } from "./verdict.ts";
 
@@ -13,7 +13,12 @@ export type Ending =
   /** Had not settled at its time limit, or failed after it had answered. */
   | { readonly kind: "unsettled"; readonly reason: string };
 
-export type Conclusion = Verdict | { readonly kind: "conclude"; readonly state: "completed" | "failed_permanent"; readonly answer: Answer };
+/** What of a record decides about its attempt's ending. */
+export type Working = Pick<KeyRecord, "effects" | "steps">;
+
+export type Conclusion =
+  | Verdict
+  | { readonly kind: "conclude"; readonly state: "completed" | "failed_permanent"; readonly answer: Answer };
 
 /** Refused for good: the same request will never succeed, and no effect was made. */
 const DEFINITE: ReadonlySet<number> = new Set([402, 409, 410, 422, 451]);
@@ -28,42 +33,43 @@ const AMBIGUOUS: ReadonlySet<number> = new Set([408]);
  * What an ending means for the record, by where the programmer said that effects are. For `transaction` it judges an
  * attempt whose transaction did not commit: one that did has its answer already.
  */
-export function concludeEnding(record: InProgress, ending: Ending): Conclusion {
+export function concludeEnding(attempt: Working, ending: Ending): Conclusion {
   switch (ending.kind) {
     case "permanent_failure":
       return { kind: "conclude", state: "failed_permanent", answer: ending.answer };
     case "answered":
-      return concludeAnswer(record, ending.answer);
+      return concludeAnswer(attempt, ending.answer);
     case "not_performed":
       return { kind: "release" };
     case "outcome_unknown":
     case "unsettled":
-      return inDoubt(record, ending.reason);
+      return inDoubt(attempt, ending.reason);
     case "threw":
-      return inDoubt(record, "The handler failed without saying whether it had done anything.");
+      return inDoubt(attempt, "The handler failed without saying whether it had done anything.");
   }
 }
 
-function concludeAnswer(record: InProgress, answer: Answer): Conclusion {
+function concludeAnswer(attempt: Working, answer: Answer): Conclusion {
   const { status } = answer;
-  switch (record.effects) {
+  switch (attempt.effects) {
     case "transaction":
       return status < 400 ? completed(answer) : refusedOrReleased(answer);
     case "declared":
-      return concludeDeclared(record, answer);
+      return concludeDeclared(attempt, answer);
     case "none":
       if (NOTHING_DONE.has(status)) return { kind: "release" };
-      if (status >= 500 || AMBIGUOUS.has(status)) return inDoubt(record, `The handler answered ${status}.`);
+      if (status >= 500 || AMBIGUOUS.has(status)) return inDoubt(attempt, `The handler answered ${status}.`);
       return completed(answer);
   }
 }
 
-function concludeDeclared(record: InProgress, answer: Answer): Conclusion {
-  const open = judgeOpenMarks(record, `The handler answered ${answer.status} while a call was open.`);
+function concludeDeclared(attempt: Working, answer: Answer): Conclusion {
+  const open = judgeOpenMarks(attempt, `The handler answered ${answer.status} while a call was open.`);
   if (open.kind === "doubt") return open;
   if (answer.status < 400) return completed(answer);
-  if (answer.status >= 500 || NOTHING_DONE.has(answer.status) || AMBIGUOUS.has(answer.status)) return { kind: "release" };
-  const finished = [...record.steps.values()].some(({ state }) => state === "finished");
+  if (answer.status >= 500 || NOTHING_DONE.has(answer.status) || AMBIGUOUS.has(answer.status))
+    return { kind: "release" };
+  const finished = [...attempt.steps.values()].some(({ state }) => state === "finished");
   return finished ? completed(answer) : refusedOrReleased(answer);
 }
 
@@ -77,13 +83,16 @@ function completed(answer: Answer): Conclusion {
 }
 
 /** The fence keeps a transaction out for ever once its record is released; an undeclared effect is never ruled out. */
-function inDoubt(record: InProgress, reason: string): Conclusion {
-  switch (record.effects) {
+function inDoubt(attempt: Working, reason: string): Conclusion {
+  switch (attempt.effects) {
     case "transaction":
       return { kind: "release" };
     case "declared":
-      return judgeOpenMarks(record, reason);
+      return judgeOpenMarks(attempt, reason);
     case "none":
-      return { kind: "doubt", doubt: { evidence: { reason, result: null }, disposition: "hold", nextLookAt: null } };
+      return {
+        kind: "doubt",
+        doubt: { evidence: { reason, result: null }, disposition: "hold", nextLookAt: null },
+      };
   }
 }

@@ -61,10 +61,15 @@ const HEARTBEATS_IN_A_LEASE = 3;
 const LEASE_TO_TIMEOUT = 1.5;
 
 /** Reads a duration; fractions of a millisecond are rounded up. */
-export function parseDuration(value: unknown): { readonly kind: "duration"; readonly ms: number } | BadDuration {
+export function parseDuration(
+  value: unknown,
+): { readonly kind: "duration"; readonly ms: number } | BadDuration {
   const ms = typeof value === "number" ? value : typeof value === "string" ? fromText(value) : Number.NaN;
   if (!Number.isFinite(ms) || ms <= 0 || ms > LONGEST_MS) {
-    return { kind: "bad", reason: `a positive number of milliseconds or a text like "30s" (units ms, s, m, h, d), at most 3650d; got ${shown(value)}` };
+    return {
+      kind: "bad",
+      reason: `a positive number of milliseconds or a text like "30s" (units ms, s, m, h, d), at most 3650d; got ${shown(value)}`,
+    };
   }
   return { kind: "duration", ms: Math.ceil(ms) };
 }
@@ -78,7 +83,9 @@ export interface BadDuration {
  * Settles every setting. Whichever of `requestTimeout`, `lease` and `retention` is missing follows the others, so that
  * shortening or lengthening one of them alone never makes an unusable set.
  */
-export function settlePolicy(settings: PolicySettings): { readonly kind: "policy"; readonly policy: Policy } | BadSetting {
+export function settlePolicy(
+  settings: PolicySettings,
+): { readonly kind: "policy"; readonly policy: Policy } | BadSetting {
   const given = new Map<string, number>();
   for (const [field, value] of Object.entries(settings)) {
     if (value === undefined || field === "maxReconcileLooks") continue;
@@ -89,7 +96,11 @@ export function settlePolicy(settings: PolicySettings): { readonly kind: "policy
   }
   const looks = settings.maxReconcileLooks ?? 10;
   if (!Number.isInteger(looks) || looks < 1) {
-    return { kind: "bad", field: "maxReconcileLooks", reason: `must be a whole number of at least 1; got ${shown(looks)}` };
+    return {
+      kind: "bad",
+      field: "maxReconcileLooks",
+      reason: `must be a whole number of at least 1; got ${shown(looks)}`,
+    };
   }
   return related(derive(given, looks));
 }
@@ -102,7 +113,8 @@ const DURATIONS: ReadonlySet<string> = new Set([
 function derive(given: ReadonlyMap<string, number>, maxReconcileLooks: number): Policy {
   const longestLeaseMs = given.get("lease") ?? given.get("retention") ?? Number.POSITIVE_INFINITY;
   const requestTimeoutMs =
-    given.get("requestTimeout") ?? Math.max(1, Math.min(60_000, Math.floor(longestLeaseMs / LEASE_TO_TIMEOUT)));
+    given.get("requestTimeout") ??
+    Math.max(1, Math.min(60_000, Math.floor(longestLeaseMs / LEASE_TO_TIMEOUT)));
   const leaseMs =
     given.get("lease") ??
     Math.max(requestTimeoutMs + 1, Math.min(Math.ceil(requestTimeoutMs * LEASE_TO_TIMEOUT), longestLeaseMs));

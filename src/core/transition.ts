@@ -61,7 +61,8 @@ export function claim(request: Claim): RecordWrite {
  * name (a downstream key is made of it) stay. A released record without progress may be bound to another operation.
  */
 export function takeOver(record: Released | InProgress | Unknown, request: Claim): RecordWrite {
-  const carriesOn = record.operation === request.operation || record.state !== "released" || hasProgress(record);
+  const carriesOn =
+    record.operation === request.operation || record.state !== "released" || hasProgress(record);
   if (!carriesOn) return { ...claim(request), createdAt: { at: record.createdAt } };
   const { operation, reference } = record;
   const steps = new Map<string, StepOf<Due>>(standing(record).steps);
@@ -110,7 +111,8 @@ export function conclude(
   },
 ): RecordWrite {
   const write = kept(record, change);
-  const steps = change.step === undefined ? write.steps : new Map(write.steps).set(change.step.name, change.step.mark);
+  const steps =
+    change.step === undefined ? write.steps : new Map(write.steps).set(change.step.name, change.step.mark);
   const { state, answer } = change;
   return { ...write, steps, state, answer, retainUntil: { inMs: change.retainMs } };
 }
@@ -147,7 +149,15 @@ export function doubt(
 ): RecordWrite {
   const { evidence, disposition, nextLookAt } = change.doubt;
   const retainUntil = disposition === "hold" ? { inMs: change.heldRetainMs } : null;
-  return { ...kept(record, change), state: "unknown", evidence, disposition, nextLookAt, retainUntil, looks: 0 };
+  return {
+    ...kept(record, change),
+    state: "unknown",
+    evidence,
+    disposition,
+    nextLookAt,
+    retainUntil,
+    looks: 0,
+  };
 }
 
 /** unknown → unknown taken over by a reconciler: the former owner is fenced, other reconcilers wait for its lease. */
@@ -219,5 +229,9 @@ function keptUnknown(record: Unknown, change: Writing) {
   const { evidence, looks, disposition } = record;
   const nextLookAt = record.nextLookAt === null ? null : { at: record.nextLookAt };
   const retainUntil = record.retainUntil === null ? null : { at: record.retainUntil };
-  return { ...kept(record, change), state: "unknown" as const, ...{ evidence, looks, disposition, nextLookAt, retainUntil } };
+  return {
+    ...kept(record, change),
+    state: "unknown" as const,
+    ...{ evidence, looks, disposition, nextLookAt, retainUntil },
+  };
 }

@@ -1,4 +1,4 @@
-import type { InProgress } from "./record.ts";
+import type { KeyRecord } from "./record.ts";
 import { openMarks, repeatableUntil } from "./step.ts";
 import type { Doubt } from "./transition.ts";
 
@@ -9,7 +9,7 @@ export type Verdict = { readonly kind: "release" } | { readonly kind: "doubt"; r
  * Judges an attempt that died, by what it may have done and never by its age: local effects rolled back with its
  * transaction, a step without an open mark sent nothing, an open mark is judged by what its provider offers.
  */
-export function judgeDeath(record: InProgress, reason: string): Verdict {
+export function judgeDeath(record: Pick<KeyRecord, "effects" | "steps">, reason: string): Verdict {
   switch (record.effects) {
     case "transaction":
       return { kind: "release" };
@@ -21,7 +21,7 @@ export function judgeDeath(record: InProgress, reason: string): Verdict {
 }
 
 /** Judges by the open marks alone: none left means that nothing is in doubt. */
-export function judgeOpenMarks(record: InProgress, reason: string): Verdict {
+export function judgeOpenMarks(record: Pick<KeyRecord, "steps">, reason: string): Verdict {
   const open = openMarks(record.steps);
   if (open.length === 0) return { kind: "release" };
   if (open.some((mark) => mark.provider === "blind")) return doubtful(reason, "review", null);
@@ -29,6 +29,10 @@ export function judgeOpenMarks(record: InProgress, reason: string): Verdict {
   return doubtful(reason, "reconcile", { at: repeatableUntil(open) });
 }
 
-function doubtful(reason: string, disposition: Doubt["disposition"], nextLookAt: Doubt["nextLookAt"]): Verdict {
+function doubtful(
+  reason: string,
+  disposition: Doubt["disposition"],
+  nextLookAt: Doubt["nextLookAt"],
+): Verdict {
   return { kind: "doubt", doubt: { evidence: { reason, result: null }, disposition, nextLookAt } };
 }

@@ -14,7 +14,10 @@ export interface AnswerInit {
 export function toAnswer(init: AnswerInit): Answer {
   const { status = 200, headers = {}, json, body } = init;
   if (!Number.isInteger(status) || status < 200 || status > 599) {
-    throw new OncekeyError("value_unsupported", `An answer's status must be a whole number from 200 to 599; got ${status}.`);
+    throw new OncekeyError(
+      "value_unsupported",
+      `An answer's status must be a whole number from 200 to 599; got ${status}.`,
+    );
   }
   const listed = Object.entries(headers).flatMap(([name, values]) =>
     (typeof values === "string" ? [values] : values).map((value) => [name.toLowerCase(), value] as const),

@@ -1,5 +1,5 @@
 import type { Answer, Identity, InProgress, KeyRecord, RecordWrite } from "../core/record.ts";
-import { conclude, doubt, release, touch, type Doubt } from "../core/transition.ts";
+import { conclude, type Doubt, doubt, release, touch } from "../core/transition.ts";
 import { judgeDeath } from "../core/verdict.ts";
 import { OncekeyError } from "../errors.ts";
 import type { Awaitable } from "../stores/store.ts";
@@ -8,7 +8,7 @@ import { downstreamKey } from "./downstream-key.ts";
 import type { Held } from "./ending.ts";
 import { keepAlive } from "./heartbeat.ts";
 import { createHolding, type Holding } from "./holding.ts";
-import { transactionFlow, type Transacted, type Worked } from "./transaction.ts";
+import { type Transacted, transactionFlow, type Worked } from "./transaction.ts";
 
 /** How an ending went. */
 export type Ended =
@@ -59,7 +59,8 @@ export function createAttempt<Tx>(context: Context<Tx>, start: Start): Attempt<T
   const stop = keepAlive(context, holding, start.maxRunMs);
   let ended = false;
   const finish = () => {
-    if (ended) throw new OncekeyError("attempt_ended", `Attempt ${number} of ${operation} has already ended.`);
+    if (ended)
+      throw new OncekeyError("attempt_ended", `Attempt ${number} of ${operation} has already ended.`);
     ended = true;
     stop();
   };
@@ -68,9 +69,12 @@ export function createAttempt<Tx>(context: Context<Tx>, start: Start): Attempt<T
     const writing = holding.serially(() => ending(holding.held(), holding.leaseEndMs()));
     return await heldFor(context, operation, writing.finally(start.onEnded));
   };
-  const end = (next: (record: Held) => RecordWrite) => endBy(async () => keptOrLost(await holding.write(next)));
+  const end = (next: (record: Held) => RecordWrite) =>
+    endBy(async () => keptOrLost(await holding.write(next)));
+  // An ending may have been asked for while the transaction was committing; the commit is the ending then.
   const close = () => {
-    finish();
+    ended = true;
+    stop();
     start.onEnded();
   };
   return {
@@ -122,7 +126,9 @@ async function transact<Tx, T>(
     const untilMs = holding.leaseEndMs();
     const withinMs = Math.max(1, untilMs - runtime.monotonicMs());
     const work = { name: operation, run, newId: runtime.newId, retainMs: policy.retentionMs };
-    return driver.drive(transactionFlow(holding.held(), work, { untilMs, tries: TRANSACTION_TRIES }, withinMs));
+    return driver.drive(
+      transactionFlow(holding.held(), work, { untilMs, tries: TRANSACTION_TRIES }, withinMs),
+    );
   });
   if (transacted.kind === "lost") holding.lose("The fence kept the transaction out: the key was taken over.");
   if (transacted.kind === "committed") close();
@@ -139,7 +145,9 @@ function once<Tx>(operation: string, transaction: Attempt<Tx>["transaction"]): A
   };
 }
 
-function keptOrLost(written: { kind: "written"; record: KeyRecord } | { kind: "lost"; record: KeyRecord | null }): Ended {
+function keptOrLost(
+  written: { kind: "written"; record: KeyRecord } | { kind: "lost"; record: KeyRecord | null },
+): Ended {
   return written.kind === "lost" ? written : { kind: "kept", record: written.record };
 }
 

@@ -2,12 +2,12 @@ import type { OnAmbiguous } from "../core/decide.ts";
 import type { Due, Effects, Identity, InProgress, StepOf } from "../core/record.ts";
 import type { Claim } from "../core/transition.ts";
 import { RecordCorrupt } from "../errors.ts";
-import { createAttempt, type Attempt } from "./attempt.ts";
+import { type Attempt, createAttempt } from "./attempt.ts";
 import type { Asked, Claimed, Final, Moved } from "./claim.ts";
 import type { Context } from "./context.ts";
 import type { Outcome } from "./events.ts";
-import { bindFingerprint, matchFingerprint, SALT_BYTES, type Recognisable } from "./fingerprint.ts";
-import { passes, type Budget } from "./retry.ts";
+import { bindFingerprint, matchFingerprint, type Recognisable, SALT_BYTES } from "./fingerprint.ts";
+import { type Budget, passes } from "./retry.ts";
 
 /** One call that wants to be safe to repeat. */
 export interface BeginRequest {
@@ -84,7 +84,12 @@ export async function beginWith<Tx>(
 /** Contention on one key is over within a few of these; the store timeout bounds them in time. */
 const CLAIM_TRIES = 20;
 
-function adopt<Tx>(context: Context<Tx>, record: InProgress, startedMs: number, maxRunMs: number | undefined): Attempt<Tx> {
+function adopt<Tx>(
+  context: Context<Tx>,
+  record: InProgress,
+  startedMs: number,
+  maxRunMs: number | undefined,
+): Attempt<Tx> {
   const attempt: Attempt<Tx> = createAttempt(context, {
     record,
     startedMs,
@@ -117,7 +122,8 @@ function outcomeOf(claimed: Claimed): Outcome {
 function tellMoves<Tx>({ emit }: Context<Tx>, moved: readonly Moved[]): void {
   for (const { from, to } of moved) {
     const { operation, identity, attempt } = to;
-    const reason = to.state === "unknown" ? to.evidence.reason : "A later request with the same key took over.";
+    const reason =
+      to.state === "unknown" ? to.evidence.reason : "A later request with the same key took over.";
     emit({ type: "transition", by: "duplicate", operation, identity, attempt, from, to: to.state, reason });
   }
 }

@@ -1,10 +1,10 @@
-import { decide, type Decision, type Match, type OnAmbiguous } from "../core/decide.ts";
+import { type Decision, decide, type Match, type OnAmbiguous } from "../core/decide.ts";
 import type { InProgress, KeyRecord, RecordState, RecordWrite } from "../core/record.ts";
-import { claim, claimAnew, doubt, seen, takeOver, type Claim } from "../core/transition.ts";
+import { type Claim, claim, claimAnew, doubt, seen, takeOver } from "../core/transition.ts";
 import { StoreContention } from "../errors.ts";
 import type { Replaced, Standing } from "../stores/store.ts";
-import { insert, replace, type Flow } from "./command.ts";
-import { persist, type Budget } from "./retry.ts";
+import { type Flow, insert, replace } from "./command.ts";
+import { type Budget, persist } from "./retry.ts";
 
 /** What is asked when a key arrives. */
 export interface Asked {
@@ -16,9 +16,7 @@ export interface Asked {
   readonly heldRetainMs: number;
 }
 
-export type Final =
-  | Exclude<Decision, { kind: "run" | "take_over" | "claim_anew" | "mark_unknown" }>
-  | Busy;
+export type Final = Exclude<Decision, { kind: "run" | "take_over" | "claim_anew" | "mark_unknown" }> | Busy;
 
 /** Somebody is at it; the record is `null` while their claim is not committed yet. */
 export interface Busy {
@@ -61,7 +59,9 @@ export function* claimFlow(asked: Asked, budget: Budget): Flow<Claimed> {
     if (replaced.kind === "replaced") moved.push({ from: record.state, to: replaced.record });
     standing = found(replaced);
   }
-  throw new StoreContention(`The key changed hands ${ROUNDS} times while it was being claimed. Send the request again.`);
+  throw new StoreContention(
+    `The key changed hands ${ROUNDS} times while it was being claimed. Send the request again.`,
+  );
 }
 
 export type Reaction =

@@ -14,7 +14,10 @@ export function codec<T>(what: string): Codec<T> {
       const encoded = encodeValue(value);
       if (encoded.kind === "encoded") return encoded.bytes;
       const { path, reason } = encoded;
-      throw new OncekeyError("value_unsupported", `${what} cannot be kept: ${path} ${reason}. Return plain data instead.`);
+      throw new OncekeyError(
+        "value_unsupported",
+        `${what} cannot be kept: ${path} ${reason}. Return plain data instead.`,
+      );
     },
     decode: (bytes) => decodeValue(bytes) as T,
   };

@@ -1,5 +1,14 @@
 import type { Identity, RecordWrite, Seen } from "../core/record.ts";
-import type { Awaitable, DueQuery, Listed, Looked, Patience, Replaced, Standing, UnitEnd } from "../stores/store.ts";
+import type {
+  Awaitable,
+  DueQuery,
+  Listed,
+  Looked,
+  Patience,
+  Replaced,
+  Standing,
+  UnitEnd,
+} from "../stores/store.ts";
 
 /**
  * What a flow asks of the world. Flows are generators that yield these and are resumed when `done` was called; they

@@ -9,6 +9,14 @@ import type { KeyRecord } from "../core/record.ts";
 export function downstreamKey(namespace: string, record: KeyRecord, step: string): string {
   const { identity, operation } = record;
   const generation = record.steps.get(step)?.generation ?? 0;
-  const parts = [namespace, identity.kind, identity.principal, operation, identity.key, step, String(generation)];
+  const parts = [
+    namespace,
+    identity.kind,
+    identity.principal,
+    operation,
+    identity.key,
+    step,
+    String(generation),
+  ];
   return createHash("sha256").update(lengthPrefixed(parts)).digest("hex");
 }

@@ -1,6 +1,13 @@
 import { StoreUnavailable } from "../errors.ts";
-import type { Awaitable, Store, TransactionalStore, Settling, Within } from "../stores/store.ts";
-import { following, isPromise, type Command, type StoreCommand, type TransactionCommand, type UnitCommand } from "./command.ts";
+import type { Awaitable, Settling, Store, TransactionalStore, Within } from "../stores/store.ts";
+import {
+  type Command,
+  following,
+  isPromise,
+  type StoreCommand,
+  type TransactionCommand,
+  type UnitCommand,
+} from "./command.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** Carries flows out on a real store, with promises. */
@@ -27,7 +34,10 @@ export function createDriver<Tx>(world: World<Tx>): Driver<Tx> {
  * Runs a flow as far as its commands answer at once, and on with promises from the first that does not. That is how
  * one unit serves SQLite, whose transactions must not wait, and the others.
  */
-export function step<C, T>(flow: Generator<C, T, void>, perform: (command: C) => Awaitable<void>): Awaitable<T> {
+export function step<C, T>(
+  flow: Generator<C, T, void>,
+  perform: (command: C) => Awaitable<void>,
+): Awaitable<T> {
   let next = flow.next();
   while (next.done !== true) {
     let performed: Awaitable<void>;
@@ -56,7 +66,10 @@ async function stepOn<C, T>(
   }
 }
 
-async function resume<C, T>(flow: Generator<C, T, void>, performed: Awaitable<void>): Promise<IteratorResult<C, T>> {
+async function resume<C, T>(
+  flow: Generator<C, T, void>,
+  performed: Awaitable<void>,
+): Promise<IteratorResult<C, T>> {
   try {
     await performed;
   } catch (error) {
@@ -98,7 +111,10 @@ function performStore(store: Store, command: StoreCommand): Promise<void> {
   }
 }
 
-async function performTransaction<Tx>({ transactions }: World<Tx>, command: TransactionCommand<Tx>): Promise<void> {
+async function performTransaction<Tx>(
+  { transactions }: World<Tx>,
+  command: TransactionCommand<Tx>,
+): Promise<void> {
   if (transactions === null) throw new Error("A flow asked for a transaction of a store that has none.");
   await transactions.transaction((tx) => {
     const within = transactions.within(tx);
@@ -131,7 +147,9 @@ async function inTime<Tx>(world: World<Tx>, boundMs: number, work: Promise<void>
   const bound = world.runtime.timer(boundMs);
   const late = bound.expired.then(() => {
     given = true;
-    throw new StoreUnavailable(`The store did not answer within ${boundMs} ms; what it was asked to write may still happen.`);
+    throw new StoreUnavailable(
+      `The store did not answer within ${boundMs} ms; what it was asked to write may still happen.`,
+    );
   });
   try {
     await Promise.race([work, late]);

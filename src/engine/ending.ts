@@ -1,7 +1,7 @@
 import type { InProgress, KeyRecord, RecordWrite, Unknown } from "../core/record.ts";
 import { seen } from "../core/transition.ts";
-import { replace, type Flow } from "./command.ts";
-import { persist, type Budget } from "./retry.ts";
+import { type Flow, replace } from "./command.ts";
+import { type Budget, persist } from "./retry.ts";
 
 /** What became of a write that an attempt made about its own record. */
 export type Written =
@@ -17,11 +17,7 @@ export type Held = InProgress | Unknown;
  * applied. A version of this owner that we had not seen is our own late write, or the sweeper's doubt about us, and is
  * written over; anything else means that the key is lost. Throws the store's failure when the budget is spent.
  */
-export function* writeFlow(
-  held: Held,
-  next: (record: Held) => RecordWrite,
-  budget: Budget,
-): Flow<Written> {
+export function* writeFlow(held: Held, next: (record: Held) => RecordWrite, budget: Budget): Flow<Written> {
   let current = held;
   for (;;) {
     const write = next(current);

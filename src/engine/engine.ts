@@ -1,7 +1,13 @@
-import { parseDuration, settlePolicy, type Duration, type Policy, type PolicySettings } from "../core/policy.ts";
+import {
+  type Duration,
+  type Policy,
+  type PolicySettings,
+  parseDuration,
+  settlePolicy,
+} from "../core/policy.ts";
 import { ConfigurationError } from "../errors.ts";
 import type { Settling, Store, TransactionalStore } from "../stores/store.ts";
-import { askedFor, beginWith, type Begun, type BeginRequest } from "./begin.ts";
+import { askedFor, type BeginRequest, type Begun, beginWith } from "./begin.ts";
 import { claimFlow } from "./claim.ts";
 import type { Context } from "./context.ts";
 import { createDriver } from "./driver.ts";
@@ -54,15 +60,31 @@ export function createEngine<Tx, Settles extends Settling>(
   const policy = policyOf(options);
   const events = createEvents(listeners);
   const transactions = isTransactional(store) ? store : null;
-  const onLateFailure = (error: unknown) => events.emit({ type: "failure", what: "a store call given up on", error });
-  const driver = createDriver<Tx>({ store, transactions, storeTimeoutMs: policy.storeTimeoutMs, runtime, onLateFailure });
+  const onLateFailure = (error: unknown) =>
+    events.emit({ type: "failure", what: "a store call given up on", error });
+  const driver = createDriver<Tx>({
+    store,
+    transactions,
+    storeTimeoutMs: policy.storeTimeoutMs,
+    runtime,
+    onLateFailure,
+  });
   const running: Context<Tx>["running"] = new Set();
   let draining = false;
-  const context: Context<Tx> = { driver, policy, runtime, emit: events.emit, namespace, running, draining: () => draining };
+  const context: Context<Tx> = {
+    driver,
+    policy,
+    runtime,
+    emit: events.emit,
+    namespace,
+    running,
+    draining: () => draining,
+  };
   return {
     ...{ store, transactions, policy, context, subscribe: events.subscribe },
     settlers: new Map(),
-    begin: (request) => beginWith(context, request, (budget) => driver.drive(claimFlow(askedFor(context, request), budget))),
+    begin: (request) =>
+      beginWith(context, request, (budget) => driver.drive(claimFlow(askedFor(context, request), budget))),
     close: async ({ drain = 10_000 } = {}) => {
       draining = true;
       await drained(context, durationOf("drain", drain));
@@ -74,7 +96,9 @@ export function createEngine<Tx, Settles extends Settling>(
 async function drained<Tx>({ running, runtime }: Context<Tx>, drainMs: number): Promise<void> {
   const untilMs = runtime.monotonicMs() + drainMs;
   while (running.size > 0 && runtime.monotonicMs() < untilMs) await runtime.sleep(DRAIN_POLL_MS);
-  await Promise.all([...running].map((attempt) => attempt.abandon("The process had to stop before the work ended.")));
+  await Promise.all(
+    [...running].map((attempt) => attempt.abandon("The process had to stop before the work ended.")),
+  );
 }
 
 const DRAIN_POLL_MS = 20;
@@ -88,7 +112,11 @@ function policyOf(options: EngineSettings): Policy {
   return settled.policy;
 }
 
-function refuseVolatile({ store, allowMemoryStore = false, production }: EngineSettings & { readonly store: Store }): void {
+function refuseVolatile({
+  store,
+  allowMemoryStore = false,
+  production,
+}: EngineSettings & { readonly store: Store }): void {
   const isProduction = production ?? process.env["NODE_ENV"] === "production";
   if (store.capabilities.durable || allowMemoryStore || !isProduction) return;
   const reason = `is "${store.name}", which forgets every key when the process ends; take a durable store, or set allowMemoryStore`;

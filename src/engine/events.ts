@@ -17,7 +17,12 @@ export type Outcome =
 export type EngineEvent =
   | { readonly type: "request"; readonly operation: string; readonly outcome: Outcome }
   /** An attempt found that it no longer owns its key. */
-  | { readonly type: "lease_lost"; readonly operation: string; readonly identity: Identity; readonly attempt: number }
+  | {
+      readonly type: "lease_lost";
+      readonly operation: string;
+      readonly identity: Identity;
+      readonly attempt: number;
+    }
   /** A worker, a duplicate or an ending moved a record. */
   | {
       readonly type: "transition";
@@ -33,7 +38,12 @@ export type EngineEvent =
   | { readonly type: "failure"; readonly what: string; readonly error: unknown }
   /** A handler with `effects: "transaction"` ended normally without calling `transaction`. */
   | { readonly type: "transaction_unused"; readonly operation: string; readonly identity: Identity }
-  | { readonly type: "record_corrupt"; readonly operation: string; readonly identity: Identity; readonly error: unknown };
+  | {
+      readonly type: "record_corrupt";
+      readonly operation: string;
+      readonly identity: Identity;
+      readonly error: unknown;
+    };
 
 export type Listener = (event: EngineEvent) => void;
 

@@ -1,14 +1,14 @@
-import type { Answer, InProgress, KeyRecord, ProviderKind, StepOf, Due } from "../core/record.ts";
+import type { Answer, Due, InProgress, KeyRecord, ProviderKind, StepOf } from "../core/record.ts";
 import { judgeOpenMarks } from "../core/verdict.ts";
 import { NotPerformed, OncekeyError } from "../errors.ts";
 import type { Awaitable } from "../stores/store.ts";
 import type { Attempt, Ended } from "./attempt.ts";
-import { askedFor, beginWith, type Answered, type BeginRequest } from "./begin.ts";
+import { type Answered, askedFor, type BeginRequest, beginWith } from "./begin.ts";
 import type { Context } from "./context.ts";
 import type { Written } from "./ending.ts";
 import { openingFlow } from "./opening.ts";
-import { abandonFlow, finishFlow } from "./settling.ts";
 import type { Settler } from "./settler.ts";
+import { abandonFlow, finishFlow } from "./settling.ts";
 
 /** How an operation ended for the request that asked for it. */
 export type Executed =
@@ -51,9 +51,15 @@ export async function executeOperation<Tx>(
   const performed = await perform(attempt, execution);
   switch (performed.kind) {
     case "result":
-      return ended(await attempt.endBy((held) => writtenBy(driver.drive(finishFlow(context, settler, held, performed.result)))));
+      return ended(
+        await attempt.endBy((held) =>
+          writtenBy(driver.drive(finishFlow(context, settler, held, performed.result))),
+        ),
+      );
     case "not_performed": {
-      const end = await attempt.endBy((held) => writtenBy(driver.drive(abandonFlow(context, settler, held, "nothing_sent"))));
+      const end = await attempt.endBy((held) =>
+        writtenBy(driver.drive(abandonFlow(context, settler, held, "nothing_sent"))),
+      );
       return isReleased(end) ? { kind: "not_performed", error: performed.error } : ended(end);
     }
     case "unheard":
@@ -63,7 +69,9 @@ export async function executeOperation<Tx>(
 
 async function perform<Tx>(attempt: Attempt<Tx>, execution: Execution<Tx>): Promise<Performed> {
   const { signal } = attempt;
-  const performing = new Promise<Uint8Array>((resolve) => resolve(execution.perform(attempt.record(), signal)));
+  const performing = new Promise<Uint8Array>((resolve) =>
+    resolve(execution.perform(attempt.record(), signal)),
+  );
   const heard = performing.then(
     (result): Performed => ({ kind: "result", result }),
     (error: unknown): Performed => {
@@ -87,7 +95,8 @@ async function leaveInDoubt<Tx>(
 ): Promise<Executed> {
   const held = attempt.record();
   const verdict = held.state === "in_progress" ? judgeOpenMarks(held, reason) : null;
-  if (verdict !== null && verdict.kind === "release") throw new Error(`${held.operation} lost its open mark.`);
+  if (verdict !== null && verdict.kind === "release")
+    throw new Error(`${held.operation} lost its open mark.`);
   const end = verdict === null ? await attempt.abandon(reason) : await attempt.doubt(verdict.doubt);
   if (late !== null) void bringLate(context, settler, attempt, late);
   return ended(end);
@@ -108,7 +117,16 @@ async function bringLate<Tx>(
     if (written.kind === "lost") return;
     const reason = "The provider's answer came late.";
     const to = written.record.state;
-    context.emit({ type: "transition", by: "attempt", operation, identity, attempt: number, from: held.state, to, reason });
+    context.emit({
+      type: "transition",
+      by: "attempt",
+      operation,
+      identity,
+      attempt: number,
+      from: held.state,
+      to,
+      reason,
+    });
   } catch (error) {
     context.emit({ type: "failure", what: `bringing the late result of ${operation}`, error });
   }
@@ -132,7 +150,11 @@ function outcomeOf(record: KeyRecord): Executed {
       return { kind: "settled", answer: record.answer, record };
     case "unknown": {
       const { nextLookAt, updatedAt } = record;
-      return { kind: "in_doubt", record, retryAfterMs: nextLookAt === null ? null : Math.max(0, nextLookAt - updatedAt) };
+      return {
+        kind: "in_doubt",
+        record,
+        retryAfterMs: nextLookAt === null ? null : Math.max(0, nextLookAt - updatedAt),
+      };
     }
     case "released":
     case "in_progress":
@@ -157,5 +179,7 @@ function openMark({ provider, keyTtlMs }: Pick<Execution<never>, "provider" | "k
 /** Internal error texts stay on the record as evidence for operators; no client ever sees them. */
 function saidBy(error: unknown): string {
   if (error instanceof OncekeyError) return error.message;
-  return error instanceof Error ? `${error.name} while the provider was called.` : "Something was thrown while the provider was called.";
+  return error instanceof Error
+    ? `${error.name} while the provider was called.`
+    : "Something was thrown while the provider was called.";
 }

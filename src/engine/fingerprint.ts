@@ -23,7 +23,8 @@ export const SALT_BYTES = 16;
 /** Binds a request to a record: salted, so that equal bodies do not show as equal in the store. */
 export function bindFingerprint(request: Recognisable, salt: Uint8Array): Fingerprint {
   const material = request.material(request.version);
-  if (material === null) throw new Error(`The fingerprint rule "${request.version}" cannot be carried out by its own process.`);
+  if (material === null)
+    throw new Error(`The fingerprint rule "${request.version}" cannot be carried out by its own process.`);
   return {
     version: request.version,
     salt,

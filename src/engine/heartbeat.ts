@@ -51,7 +51,11 @@ export function keepAlive<Tx>(context: Context<Tx>, holding: Holding, maxRunMs: 
 }
 
 /** True when the record says that a worker no longer counts on this attempt. */
-async function renewLease<Tx>(context: Context<Tx>, holding: Holding, stopped: () => boolean): Promise<boolean> {
+async function renewLease<Tx>(
+  context: Context<Tx>,
+  holding: Holding,
+  stopped: () => boolean,
+): Promise<boolean> {
   const { policy, runtime } = context;
   return await holding.serially(async () => {
     if (stopped()) return false;

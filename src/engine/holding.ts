@@ -1,7 +1,7 @@
 import type { InProgress, RecordWrite } from "../core/record.ts";
 import { LeaseLost } from "../errors.ts";
 import type { Context } from "./context.ts";
-import { writeFlow, type Held, type Written } from "./ending.ts";
+import { type Held, type Written, writeFlow } from "./ending.ts";
 import { createQueue, type Queue } from "./queue.ts";
 
 /** An attempt's hold on its record: the version it wrote last, its writes one after another, and what it learns of a loss. */
@@ -38,7 +38,8 @@ export function createHolding<Tx>(context: Context<Tx>, record: InProgress, star
     const budget = { untilMs: leaseEndMs, tries: UNLIMITED };
     const written = await driver.drive(writeFlow(held, next, budget));
     if (written.kind === "lost") lose("Another attempt or a worker has taken this key over.");
-    else if (written.record.state === "in_progress" || written.record.state === "unknown") held = written.record;
+    else if (written.record.state === "in_progress" || written.record.state === "unknown")
+      held = written.record;
     return written;
   };
   return {

@@ -2,9 +2,18 @@ import type { InProgress } from "../core/record.ts";
 import { claim, refer, seen } from "../core/transition.ts";
 import { StoreContention } from "../errors.ts";
 import type { Awaitable, UnitEnd } from "../stores/store.ts";
-import { found, locked, react, type Asked, type Claimed, type Moved } from "./claim.ts";
-import { call, insert, read, replace, transaction, tryClaim, type TransactionFlow, type Unit } from "./command.ts";
-import { persist, type Budget } from "./retry.ts";
+import { type Asked, type Claimed, found, locked, type Moved, react } from "./claim.ts";
+import {
+  call,
+  insert,
+  read,
+  replace,
+  type TransactionFlow,
+  transaction,
+  tryClaim,
+  type Unit,
+} from "./command.ts";
+import { type Budget, persist } from "./retry.ts";
 
 /** What opening an operation needs beside the claim. */
 export interface Opening<Tx> {
@@ -44,10 +53,16 @@ export function* openingFlow<Tx>(opening: Opening<Tx>, budget: Budget): Transact
     if (attempted.kind === "claimed" || attempted.kind === "final") return attempted;
     if (attempted.kind === "busy") return yield* whileBusy(asked, budget, moved);
   }
-  throw new StoreContention(`The key changed hands ${ROUNDS} times while it was being claimed. Send the request again.`);
+  throw new StoreContention(
+    `The key changed hands ${ROUNDS} times while it was being claimed. Send the request again.`,
+  );
 }
 
-function* claimAndOpen<Tx>(tx: Tx, { asked, open }: Opening<Tx>, moved: readonly Moved[]): Unit<UnitEnd<Attempted>> {
+function* claimAndOpen<Tx>(
+  tx: Tx,
+  { asked, open }: Opening<Tx>,
+  moved: readonly Moved[],
+): Unit<UnitEnd<Attempted>> {
   const { identity } = asked.claim;
   if (!(yield* tryClaim(identity))) return { kind: "rollback", value: { kind: "busy" } };
   const standing = yield* insert(claim(asked.claim));
@@ -61,7 +76,8 @@ function* claimAndOpen<Tx>(tx: Tx, { asked, open }: Opening<Tx>, moved: readonly
     const replaced = yield* replace(seen(record), write, "never");
     if (replaced.kind === "locked") return final(locked(replaced.record), moved);
     const stands = found(replaced);
-    if (replaced.kind !== "replaced" || stands === null) return { kind: "rollback", value: { kind: "again" } };
+    if (replaced.kind !== "replaced" || stands === null)
+      return { kind: "rollback", value: { kind: "again" } };
     steps.push({ from: record.state, to: replaced.record });
     reaction = react(asked, stands);
   }

@@ -1,15 +1,15 @@
-import { parseDuration, type Duration } from "../core/policy.ts";
+import { type Duration, parseDuration } from "../core/policy.ts";
 import type { Answer, KeyRecord, ProviderKind } from "../core/record.ts";
 import { ConfigurationError } from "../errors.ts";
 import type { Awaitable, Settling } from "../stores/store.ts";
-import { toAnswer, type AnswerInit } from "./answer.ts";
+import { type AnswerInit, toAnswer } from "./answer.ts";
 import type { BeginRequest } from "./begin.ts";
 import { codec } from "./codec.ts";
+import { following } from "./command.ts";
 import type { Context } from "./context.ts";
 import { downstreamKey } from "./downstream-key.ts";
 import type { Engine } from "./engine.ts";
-import { executeOperation, type Executed } from "./execute.ts";
-import { following } from "./command.ts";
+import { type Executed, executeOperation } from "./execute.ts";
 import type { Settler } from "./settler.ts";
 
 /** What a function returns that runs inside a transaction: at once where the store's transactions must not wait. */
@@ -64,9 +64,15 @@ export interface OperationDefinition<Tx, Settles extends Settling, Input, Refere
     given: { readonly reference: Reference; readonly result: Result; readonly attempt: AttemptView },
   ) => Returned<Settles, AnswerInit>;
   /** Asks the provider what happened; a throw means that it could not be reached. */
-  readonly look?: (given: { readonly reference: Reference; readonly attempt: AttemptView }) => Promise<Seen<Result>>;
+  readonly look?: (given: {
+    readonly reference: Reference;
+    readonly attempt: AttemptView;
+  }) => Promise<Seen<Result>>;
   /** Asks the provider to refuse the key for ever. */
-  readonly cancel?: (given: { readonly reference: Reference; readonly attempt: AttemptView }) => Promise<Cancelled<Result>>;
+  readonly cancel?: (given: {
+    readonly reference: Reference;
+    readonly attempt: AttemptView;
+  }) => Promise<Cancelled<Result>>;
   /** Marks the row when it is proved that nothing happened, in one transaction with the record. */
   readonly abandon?: (tx: Tx, given: { readonly reference: Reference }) => Returned<Settles, void>;
 }
@@ -77,17 +83,30 @@ export interface OpeningAttempt extends AttemptView {
   readonly record: KeyRecord;
 }
 
+/** An operation as a host serves it; `protect` of any host takes it in the place of a handler. */
+export interface OperationRoute<HostRequest> {
+  readonly kind: "operation";
+  readonly name: string;
+  /** Reads the input first, so that what it throws (a bad body) throws before anything is claimed. */
+  readonly execute: (request: OperationRequest, host: HostRequest) => Promise<Executed>;
+}
+
+export type OperationRequest = Omit<BeginRequest, "operation" | "effects">;
+
 export interface Operation<Input> {
   readonly name: string;
+  readonly route: <HostRequest>(
+    input: (host: HostRequest) => Awaitable<Input>,
+  ) => OperationRoute<HostRequest>;
   /** Claims, opens, performs and finishes, or says why not. Throws only what `open` threw: nothing was claimed then. */
-  readonly execute: (request: Omit<BeginRequest, "operation" | "effects">, input: Input) => Promise<Executed>;
+  readonly execute: (request: OperationRequest, input: Input) => Promise<Executed>;
 }
 
 /** The name of an operation's one external effect among the record's steps. */
 const STEP = "perform";
 
 /** Makes an operation known to the engine and its workers. Names are unique within an engine. */
-export function defineOperation<Tx, Settles extends Settling, Input, Reference, Result>(
+export function operation<Tx, Settles extends Settling, Input, Reference, Result>(
   engine: Engine<Tx, Settles>,
   definition: OperationDefinition<Tx, Settles, Input, Reference, Result>,
 ): Operation<Input> {
@@ -98,25 +117,36 @@ export function defineOperation<Tx, Settles extends Settling, Input, Reference, 
   engine.settlers.set(name, settler);
   const references = codec<Reference>(`the reference of ${name}`);
   const results = codec<Result>(`the result of ${name}`);
-  const earlier = (record: KeyRecord) => (record.reference === null ? null : references.decode(record.reference));
+  const earlier = (record: KeyRecord) =>
+    record.reference === null ? null : references.decode(record.reference);
+  const execute = (request: OperationRequest, input: Input) =>
+    executeOperation(engine.context, settler, {
+      request: { ...request, operation: name, effects: "declared" },
+      provider: definition.provider,
+      keyTtlMs,
+      open: (tx, record) => {
+        const attempt = { ...viewOf(engine.context, record), record };
+        const opened: Awaitable<Reference> = definition.open(tx, {
+          input,
+          reference: earlier(record),
+          attempt,
+        });
+        return following(opened, references.encode);
+      },
+      perform: async (record, signal) => {
+        const reference = referenceOf(references.decode, record);
+        const attempt = { ...viewOf(engine.context, record), signal };
+        return results.encode(await definition.perform({ input, reference, attempt }));
+      },
+    });
   return {
     name,
-    execute: (request, input) =>
-      executeOperation(engine.context, settler, {
-        request: { ...request, operation: name, effects: "declared" },
-        provider: definition.provider,
-        keyTtlMs,
-        open: (tx, record) => {
-          const attempt = { ...viewOf(engine.context, record), record };
-          const opened: Awaitable<Reference> = definition.open(tx, { input, reference: earlier(record), attempt });
-          return following(opened, references.encode);
-        },
-        perform: async (record, signal) => {
-          const reference = referenceOf(references.decode, record);
-          const attempt = { ...viewOf(engine.context, record), signal };
-          return results.encode(await definition.perform({ input, reference, attempt }));
-        },
-      }),
+    execute,
+    route: (inputOf) => ({
+      kind: "operation",
+      name,
+      execute: async (request, host) => execute(request, await inputOf(host)),
+    }),
   };
 }
 
@@ -134,15 +164,22 @@ function settlerOf<Tx, Settles extends Settling, Input, Reference, Result>(
   const { name, look, cancel } = definition;
   const { decode } = codec<Reference>(`the reference of ${name}`);
   const results = codec<Result>(`the result of ${name}`);
-  const given = (record: KeyRecord) => ({ reference: referenceOf(decode, record), attempt: viewOf(context, record) });
-  const encoded = <T extends { readonly kind: string }>(seen: T | { readonly kind: "found"; readonly result: Result }) =>
-    "result" in seen ? { kind: "found" as const, result: results.encode(seen.result) } : seen;
+  const given = (record: KeyRecord) => ({
+    reference: referenceOf(decode, record),
+    attempt: viewOf(context, record),
+  });
+  const encoded = <T extends { readonly kind: string }>(
+    seen: T | { readonly kind: "found"; readonly result: Result },
+  ) => ("result" in seen ? { kind: "found" as const, result: results.encode(seen.result) } : seen);
   return {
     step: STEP,
     look: look === undefined ? null : async (record) => encoded(await look(given(record))),
     cancel: cancel === undefined ? null : async (record) => encoded(await cancel(given(record))),
     finish: (tx, record, result) => {
-      const finished: Awaitable<AnswerInit> = definition.finish(tx, { ...given(record), result: results.decode(result) });
+      const finished: Awaitable<AnswerInit> = definition.finish(tx, {
+        ...given(record),
+        result: results.decode(result),
+      });
       return following(finished, (init): Answer => answerOf(name, init));
     },
     abandon: (tx, record) => {
@@ -164,7 +201,8 @@ function viewOf<Tx>({ namespace }: Context<Tx>, record: KeyRecord): AttemptView 
 }
 
 function referenceOf<Reference>(decode: (bytes: Uint8Array) => Reference, record: KeyRecord): Reference {
-  if (record.reference === null) throw new Error(`The record of ${record.operation} has no reference; it was not opened.`);
+  if (record.reference === null)
+    throw new Error(`The record of ${record.operation} has no reference; it was not opened.`);
   return decode(record.reference);
 }
 
@@ -176,11 +214,13 @@ function refuseUnusable<Tx, Settles extends Settling, Input, Reference, Result>(
     throw new ConfigurationError(`operation ${name}: ${field}`, reason);
   };
   if (engine.settlers.has(name)) refuse("name", "is taken already on this engine");
-  if (engine.transactions === null) refuse("store", `"${engine.store.name}" has no transactions; an operation needs them`);
+  if (engine.transactions === null)
+    refuse("store", `"${engine.store.name}" has no transactions; an operation needs them`);
   if (provider === "keyed" && (look === undefined || cancel === undefined)) {
     refuse("provider", '"keyed" can be asked and can cancel, so look and cancel are required');
   }
-  if (provider === "query" && look === undefined) refuse("provider", '"query" can be asked, so look is required');
+  if (provider === "query" && look === undefined)
+    refuse("provider", '"query" can be asked, so look is required');
   if (provider === "repeatable" && keyTtl === undefined) {
     refuse("keyTtl", "is required: how long the provider deduplicates by our key");
   }

@@ -1,5 +1,5 @@
 import { StoreContention, StoreUnavailable } from "../errors.ts";
-import { clock, pause, type ClockCommand, type PauseCommand } from "./command.ts";
+import { type ClockCommand, clock, type PauseCommand, pause } from "./command.ts";
 
 /** How long and how often a write is repeated: the same write, so that a lost reply does no harm. */
 export interface Budget {

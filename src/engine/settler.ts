@@ -21,4 +21,6 @@ export interface Settler<Tx> {
   readonly abandon: (tx: Tx, record: KeyRecord) => Awaitable<void>;
 }
 
-export type Cancelling = { readonly kind: "cancelled" } | { readonly kind: "found"; readonly result: Uint8Array };
+export type Cancelling =
+  | { readonly kind: "cancelled" }
+  | { readonly kind: "found"; readonly result: Uint8Array };

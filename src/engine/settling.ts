@@ -1,9 +1,9 @@
 import type { Due, KeyRecord, StepOf } from "../core/record.ts";
-import { doubt, lookAgain, release, seen, standingStep, touch, type Doubt } from "../core/transition.ts";
+import { type Doubt, doubt, lookAgain, release, seen, standingStep, touch } from "../core/transition.ts";
 import type { UnitEnd } from "../stores/store.ts";
-import { call, following, pause, replace, transaction, type TransactionFlow, type Unit } from "./command.ts";
+import { call, following, pause, replace, type TransactionFlow, transaction, type Unit } from "./command.ts";
 import type { Context } from "./context.ts";
-import { writeFlow, type Held, type Written } from "./ending.ts";
+import { type Held, type Written, writeFlow } from "./ending.ts";
 import { persist } from "./retry.ts";
 import type { Settler } from "./settler.ts";
 import { transactionFlow, type Worked } from "./transaction.ts";
@@ -53,7 +53,13 @@ function* finishOnce<Tx>(
     following(settler.finish(tx, held, result), (answer): Worked<null> => {
       const refused = answer.status >= 400;
       const mark = markOf(held, settler.step, refused ? "refused" : "finished", result);
-      return { kind: "keep", state: refused ? "failed_permanent" : "completed", answer, value: null, ...mark };
+      return {
+        kind: "keep",
+        state: refused ? "failed_permanent" : "completed",
+        answer,
+        value: null,
+        ...mark,
+      };
     });
   const work = { name: `finish ${held.operation}`, newId: runtime.newId, retainMs: policy.retentionMs, run };
   const end = yield* transactionFlow<Tx, null>(held, work, { untilMs: 0, tries: 1 }, policy.leaseMs);
@@ -74,12 +80,19 @@ function* keepResult<Tx>(
   result: Uint8Array,
 ): TransactionFlow<Written, Tx> {
   const reason = "The effect happened; its finishing transaction failed.";
-  const told: Doubt = { evidence: { reason, result }, disposition: "reconcile", nextLookAt: { inMs: NEXT_LOOK_MS } };
+  const told: Doubt = {
+    evidence: { reason, result },
+    disposition: "reconcile",
+    nextLookAt: { inMs: NEXT_LOOK_MS },
+  };
   const heldRetainMs = policy.unknownRetentionMs;
   const next = (record: Held) => {
     const writeId = runtime.newId();
     if (record.state === "in_progress") return doubt(record, { writeId, doubt: told, heldRetainMs });
-    return lookAgain({ ...record, evidence: told.evidence }, { writeId, answered: true, nextLookInMs: NEXT_LOOK_MS, reason });
+    return lookAgain(
+      { ...record, evidence: told.evidence },
+      { writeId, answered: true, nextLookInMs: NEXT_LOOK_MS, reason },
+    );
   };
   return yield* writeFlow(held, next, { untilMs: runtime.monotonicMs() + DOUBT_MS, tries: DOUBT_TRIES });
 }
@@ -98,7 +111,8 @@ export function* abandonFlow<Tx>(
   const cancelled = new Set(proof === "cancelled" ? [settler.step] : []);
   function* unit(tx: Tx): Unit<UnitEnd<Written>> {
     const fenced = yield* replace(seen(held), touch(held, { writeId: runtime.newId() }), "wait");
-    if (fenced.kind !== "replaced") return { kind: "rollback", value: { kind: "lost", record: fenced.record } };
+    if (fenced.kind !== "replaced")
+      return { kind: "rollback", value: { kind: "lost", record: fenced.record } };
     yield* call(`abandon ${held.operation}`, () => settler.abandon(tx, held));
     const change = { writeId: runtime.newId(), retainMs: policy.releasedRetentionMs, cancelled };
     const done = yield* replace(seen(fenced.record), release(held, change), "wait");

@@ -1,9 +1,9 @@
 import type { Answer, Due, KeyRecord, RecordWrite, StepOf } from "../core/record.ts";
 import { conclude, seen, touch } from "../core/transition.ts";
 import type { Awaitable, UnitEnd } from "../stores/store.ts";
-import { call, replace, transaction, type TransactionFlow, type Unit } from "./command.ts";
-import { ownedStill, type Held } from "./ending.ts";
-import { persist, type Budget } from "./retry.ts";
+import { call, replace, type TransactionFlow, transaction, type Unit } from "./command.ts";
+import { type Held, ownedStill } from "./ending.ts";
+import { type Budget, persist } from "./retry.ts";
 
 /** What the programmer's part of a transaction came to: an answer to keep, or a refusal that undoes its effects. */
 export type Worked<T> =
@@ -59,7 +59,8 @@ function* unit<Tx, T>(tx: Tx, held: Held, work: Work<Tx, T>): Unit<UnitEnd<Trans
   if (fenced.kind !== "replaced") return { kind: "rollback", value: { kind: "lost", record: fenced.record } };
   const worked = yield* call(work.name, () => work.run(tx));
   if (worked.kind === "undo") return { kind: "rollback", value: { kind: "undone", value: worked.value } };
-  if (!ownedStill(fenced.record, held)) throw new Error("A store handed back another version than it was given.");
+  if (!ownedStill(fenced.record, held))
+    throw new Error("A store handed back another version than it was given.");
   const write = concluding(fenced.record, worked, work);
   const done = yield* replace(seen(fenced.record), write, "wait");
   if (done.kind !== "replaced") return { kind: "rollback", value: { kind: "lost", record: done.record } };

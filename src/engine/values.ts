@@ -10,7 +10,7 @@ export type EncodedValue =
  *
  * Kept exactly: `undefined`, `null`, booleans, numbers with NaN, the infinities and -0, bigints, strings with damaged
  * Unicode, dates with invalid ones, `Uint8Array`, plain objects with `undefined` members and one called `__proto__`,
- * arrays, `Map` and `Set`, nested up to `maxNesting` levels.
+ * arrays, `Map` and `Set`, nested up to `maxNesting` levels and up to 16 Mi characters of text.
  *
  * Kept in a plainer form: a `Buffer` as `Uint8Array`, an object without a prototype as a plain one, a hole in an
  * array as `undefined`, a getter as the value it gave, an object met twice as two. Non-enumerable members are left out.
@@ -42,7 +42,7 @@ const format = "v1:";
 export const maxNesting = 200;
 
 /** Far above what a store takes; ends the writing of sparse arrays, and of objects shared over and over. */
-const maxCharacters = 64 * 2 ** 20;
+const maxCharacters = 16 * 2 ** 20;
 
 /** `full` once a piece did not fit any more; `ancestors` are the objects being written, outermost first. */
 type Sink = { text: string; full: boolean; readonly ancestors: Set<object> };

@@ -1,4 +1,12 @@
-import type { Disposition, Identity, Instant, KeyRecord, RecordState, RecordWrite, Seen } from "../core/record.ts";
+import type {
+  Disposition,
+  Identity,
+  Instant,
+  KeyRecord,
+  RecordState,
+  RecordWrite,
+  Seen,
+} from "../core/record.ts";
 
 /**
  * The port. A store keeps records and decides nothing: two writing verbs, each one atomic compare-and-set, judged by

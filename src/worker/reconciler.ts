@@ -2,8 +2,8 @@ import type { KeyRecord, RecordWrite, Unknown } from "../core/record.ts";
 import { look, lookAgain, review, seen } from "../core/transition.ts";
 import { call, due, replace, type TransactionFlow } from "../engine/command.ts";
 import type { Context } from "../engine/context.ts";
-import { abandonFlow, finishFlow } from "../engine/settling.ts";
 import type { Settler, Sighting } from "../engine/settler.ts";
+import { abandonFlow, finishFlow } from "../engine/settling.ts";
 
 /** What one tick of the reconciler did. */
 export interface Reconciled {
@@ -36,9 +36,20 @@ const LONGEST_BACKOFF_MS = 3_600_000;
  * Finds out what became of effects in doubt. Takes each record over first, so that a late original is fenced; asks
  * outside any transaction; ends it by a fenced write. One record that cannot be handled never stops the others.
  */
-export function* reconcileFlow<Tx>(reconciler: Reconciler<Tx>, limit: number = BATCH): TransactionFlow<Reconciled, Tx> {
+export function* reconcileFlow<Tx>(
+  reconciler: Reconciler<Tx>,
+  limit: number = BATCH,
+): TransactionFlow<Reconciled, Tx> {
   const listed = yield* due({ kind: "looks", limit });
-  const counts = { settled: 0, released: 0, waiting: 0, reviewed: 0, passed: 0, failed: 0, damaged: listed.damaged };
+  const counts = {
+    settled: 0,
+    released: 0,
+    waiting: 0,
+    reviewed: 0,
+    passed: 0,
+    failed: 0,
+    damaged: listed.damaged,
+  };
   for (const record of listed.records) {
     if (record.state !== "unknown") continue;
     counts[yield* reconcileOne(reconciler, record)]++;
@@ -48,12 +59,16 @@ export function* reconcileFlow<Tx>(reconciler: Reconciler<Tx>, limit: number = B
 
 type Result = Exclude<keyof Reconciled, "damaged">;
 
-function* reconcileOne<Tx>({ context, settlers }: Reconciler<Tx>, record: Unknown): TransactionFlow<Result, Tx> {
+function* reconcileOne<Tx>(
+  { context, settlers }: Reconciler<Tx>,
+  record: Unknown,
+): TransactionFlow<Result, Tx> {
   const { emit, runtime, policy } = context;
   const { operation, identity } = record;
   const settler = settlers.get(operation);
   try {
-    if (settler === undefined) return yield* postpone(context, record, false, `No worker here knows ${operation}.`);
+    if (settler === undefined)
+      return yield* postpone(context, record, false, `No worker here knows ${operation}.`);
     const change = { writeId: runtime.newId(), owner: runtime.newId(), leaseMs: policy.leaseMs };
     const taken = yield* replace(seen(record), look(record, change), "never");
     if (taken.kind !== "replaced" || taken.record.state !== "unknown") return "passed";
@@ -61,7 +76,16 @@ function* reconcileOne<Tx>({ context, settlers }: Reconciler<Tx>, record: Unknow
     const to = result === "settled" ? "completed" : result === "released" ? "released" : null;
     if (to !== null) {
       const reason = "The provider was asked.";
-      emit({ type: "transition", by: "reconciler", operation, identity, attempt: taken.record.attempt, from: "unknown", to, reason });
+      emit({
+        type: "transition",
+        by: "reconciler",
+        operation,
+        identity,
+        attempt: taken.record.attempt,
+        from: "unknown",
+        to,
+        reason,
+      });
     }
     return result;
   } catch (error) {
@@ -70,7 +94,11 @@ function* reconcileOne<Tx>({ context, settlers }: Reconciler<Tx>, record: Unknow
   }
 }
 
-function* settle<Tx>(context: Context<Tx>, settler: Settler<Tx>, record: Unknown): TransactionFlow<Result, Tx> {
+function* settle<Tx>(
+  context: Context<Tx>,
+  settler: Settler<Tx>,
+  record: Unknown,
+): TransactionFlow<Result, Tx> {
   const sighting = yield* sight(context, settler, record);
   switch (sighting.kind) {
     case "found": {
@@ -83,11 +111,20 @@ function* settle<Tx>(context: Context<Tx>, settler: Settler<Tx>, record: Unknown
       return written.kind === "lost" && written.record?.state !== "released" ? "passed" : "released";
     }
     case "not_found":
-      return yield* postpone(context, record, true, "The provider knows nothing of it; that alone is no proof.");
+      return yield* postpone(
+        context,
+        record,
+        true,
+        "The provider knows nothing of it; that alone is no proof.",
+      );
     case "pending":
       return yield* postpone(context, record, true, "The provider has not decided yet.");
     case "unreachable":
-      context.emit({ type: "failure", what: `asking the provider of ${record.operation}`, error: sighting.error });
+      context.emit({
+        type: "failure",
+        what: `asking the provider of ${record.operation}`,
+        error: sighting.error,
+      });
       yield* postpone(context, record, false, "The provider could not be reached.");
       return "failed";
     case "cannot_ask":
@@ -102,7 +139,11 @@ type Sighted =
   | { readonly kind: "cannot_ask" };
 
 /** What is kept already, else what the provider says; not found there means to cancel where that can be. */
-function* sight<Tx>(_context: Context<Tx>, { look: ask, cancel }: Settler<Tx>, record: Unknown): TransactionFlow<Sighted, Tx> {
+function* sight<Tx>(
+  _context: Context<Tx>,
+  { look: ask, cancel }: Settler<Tx>,
+  record: Unknown,
+): TransactionFlow<Sighted, Tx> {
   const { result } = record.evidence;
   if (result !== null) return { kind: "found", result };
   if (ask === null) return { kind: "cannot_ask" };
@@ -122,13 +163,18 @@ function* postpone<Tx>(
   reason: string,
 ): TransactionFlow<Result, Tx> {
   const { policy, runtime } = context;
-  if (answered && record.looks + 1 >= policy.maxReconcileLooks) return yield* leaveToPerson(context, record, reason);
+  if (answered && record.looks + 1 >= policy.maxReconcileLooks)
+    return yield* leaveToPerson(context, record, reason);
   const nextLookInMs = Math.min(LONGEST_BACKOFF_MS, policy.reconcileIntervalMs * 2 ** record.looks);
   const write = lookAgain(record, { writeId: runtime.newId(), answered, nextLookInMs, reason });
   return yield* moved(record, write, "waiting");
 }
 
-function* leaveToPerson<Tx>({ runtime }: Context<Tx>, record: Unknown, reason: string): TransactionFlow<Result, Tx> {
+function* leaveToPerson<Tx>(
+  { runtime }: Context<Tx>,
+  record: Unknown,
+  reason: string,
+): TransactionFlow<Result, Tx> {
   return yield* moved(record, review(record, { writeId: runtime.newId(), reason }), "reviewed");
 }
 

@@ -1,7 +1,7 @@
 import type { InProgress, KeyRecord, RecordWrite } from "../core/record.ts";
 import { doubt, release, seen } from "../core/transition.ts";
 import { judgeDeath } from "../core/verdict.ts";
-import { due, replace, type Flow } from "../engine/command.ts";
+import { due, type Flow, replace } from "../engine/command.ts";
 import type { Context } from "../engine/context.ts";
 
 /** What one tick of the sweeper did. */
@@ -58,6 +58,16 @@ function counted(swept: Swept, moved: KeyRecord | null): Swept {
 
 function tell<Tx>({ emit }: Context<Tx>, from: InProgress, to: KeyRecord): void {
   const { operation, identity, attempt } = to;
-  const reason = to.state === "unknown" ? to.evidence.reason : "The attempt died; it is proved that nothing happened.";
-  emit({ type: "transition", by: "sweeper", operation, identity, attempt, from: from.state, to: to.state, reason });
+  const reason =
+    to.state === "unknown" ? to.evidence.reason : "The attempt died; it is proved that nothing happened.";
+  emit({
+    type: "transition",
+    by: "sweeper",
+    operation,
+    identity,
+    attempt,
+    from: from.state,
+    to: to.state,
+    reason,
+  });
 }

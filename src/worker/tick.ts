@@ -1,7 +1,7 @@
 import type { Engine } from "../engine/engine.ts";
 import type { Settling } from "../stores/store.ts";
-import { reconcileFlow, type Reconciled } from "./reconciler.ts";
-import { sweepFlow, type Swept } from "./sweeper.ts";
+import { type Reconciled, reconcileFlow } from "./reconciler.ts";
+import { type Swept, sweepFlow } from "./sweeper.ts";
 
 /** One tick of the sweeper on this engine's store. */
 export async function sweep<Tx, Settles extends Settling>(engine: Engine<Tx, Settles>): Promise<Swept> {
@@ -11,7 +11,9 @@ export async function sweep<Tx, Settles extends Settling>(engine: Engine<Tx, Set
 }
 
 /** One tick of the reconciler, for the operations that this engine knows. */
-export async function reconcile<Tx, Settles extends Settling>(engine: Engine<Tx, Settles>): Promise<Reconciled> {
+export async function reconcile<Tx, Settles extends Settling>(
+  engine: Engine<Tx, Settles>,
+): Promise<Reconciled> {
   const reconciled = await engine.context.driver.drive(reconcileFlow(engine));
   await engine.store.beat("reconciler");
   return reconciled;

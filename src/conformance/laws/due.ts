@@ -1,0 +1,213 @@
+import { fail, ok } from "node:assert/strict";
+import type { Identity, Instant, KeyRecord } from "../../core/record.ts";
+import type { DueQuery, Listed, Store } from "../../stores/store.ts";
+import { completed, freshWord, inProgress, nowOf, renewal, unknown } from "../draft.ts";
+import { insertNew, replaceSeen, same } from "../expectation.ts";
+import type { StoreLaw, StoreSubject } from "../subject.ts";
+
+/** What workers are shown: what is overdue, the longest overdue first, and nothing else. */
+export const dueLaws: readonly StoreLaw[] = [
+  {
+    id: "due/stale-is-beyond-the-grace",
+    promise: "Only those in progress whose lease lapsed longer ago than the grace are stale.",
+    async check(subject) {
+      const { store } = subject;
+      const now = await nowOf(store, subject);
+      const keyOf = marked(subject);
+      for (const [name, agoMs] of Object.entries({
+        tenMinutes: 600_000,
+        oneMinute: 60_000,
+        live: -600_000,
+      })) {
+        await insertNew(
+          store,
+          inProgress(subject, { identity: keyOf(name), leaseUntil: { at: now - agoMs } }),
+        );
+      }
+      for (const [graceMs, expected] of [
+        [0, ["tenMinutes", "oneMinute"]],
+        [30_000, ["tenMinutes", "oneMinute"]],
+        [300_000, ["tenMinutes"]],
+        [3_600_000, []],
+      ] as const) {
+        const found = await store.due({ kind: "stale", graceMs, limit: ALL });
+        same(namesIn(found, keyOf), expected, `the stale ones with a grace of ${graceMs} ms`);
+      }
+    },
+  },
+  {
+    id: "due/only-running-ones-are-stale",
+    promise: "A record that was renewed, taken over, finished or doubted is not stale any more.",
+    async check(subject) {
+      const { store } = subject;
+      const keyOf = marked(subject);
+      const lapsed = async (name: string) =>
+        insertNew(store, inProgress(subject, { identity: keyOf(name), leaseUntil: LONG_AGO }));
+      await lapsed("lapsed");
+      const renewed = await lapsed("renewed");
+      await replaceSeen(store, renewed, renewal(subject, renewed));
+      const taken = await lapsed("taken over");
+      await replaceSeen(store, taken, inProgress(subject, { identity: taken.identity }));
+      const finished = await lapsed("finished");
+      await replaceSeen(store, finished, completed(subject, { identity: finished.identity }));
+      const doubted = await lapsed("doubted");
+      await replaceSeen(store, doubted, unknown(subject, { identity: doubted.identity }));
+      same(
+        namesIn(await store.due({ kind: "stale", graceMs: 0, limit: ALL }), keyOf),
+        ["lapsed"],
+        "the stale ones",
+      );
+    },
+  },
+  {
+    id: "due/looks-whose-time-has-come",
+    promise: "Only an unknown that is to be reconciled is to be looked at, once its next look has come.",
+    async check(subject) {
+      const { store } = subject;
+      const keyOf = marked(subject);
+      const past = { nextLookAt: LONG_AGO };
+      const held = { nextLookAt: null, disposition: "hold", retainUntil: { inMs: 86_400_000 } } as const;
+      await insertNew(store, unknown(subject, { ...past, identity: keyOf("due") }));
+      await insertNew(store, unknown(subject, { identity: keyOf("not yet"), nextLookAt: { inMs: 600_000 } }));
+      await insertNew(store, unknown(subject, { ...past, identity: keyOf("review"), disposition: "review" }));
+      await insertNew(store, unknown(subject, { ...held, identity: keyOf("held") }));
+      await insertNew(store, inProgress(subject, { identity: keyOf("lapsed"), leaseUntil: LONG_AGO }));
+      const looked = await insertNew(store, unknown(subject, { ...past, identity: keyOf("looked at") }));
+      await replaceSeen(store, looked, unknown(subject, { identity: looked.identity }));
+      same(
+        namesIn(await store.due({ kind: "looks", limit: ALL }), keyOf),
+        ["due"],
+        "the ones to be looked at",
+      );
+    },
+  },
+  {
+    id: "due/longest-overdue-first",
+    promise:
+      "The longest overdue come first, however many there are and in whatever order they were written.",
+    async check(subject) {
+      const { store } = subject;
+      const keyOf = marked(subject);
+      for (const n of [3, 1, 4, 0, 5, 2]) {
+        const at = LONG_AGO.at + n * 1_000;
+        await insertNew(store, inProgress(subject, { identity: keyOf(`${n}`), leaseUntil: { at } }));
+        await insertNew(store, unknown(subject, { identity: keyOf(`${n}?`), nextLookAt: { at } }));
+      }
+      const stale = await store.due({ kind: "stale", graceMs: 0, limit: ALL });
+      same(namesIn(stale, keyOf), ["0", "1", "2", "3", "4", "5"], "the stale ones in their order");
+      inOrder(stale.records, (record) => (record.state === "in_progress" ? record.leaseUntil : null));
+      const looks = await store.due({ kind: "looks", limit: ALL });
+      same(namesIn(looks, keyOf), ["0?", "1?", "2?", "3?", "4?", "5?"], "the ones to look at in their order");
+      inOrder(looks.records, (record) => (record.state === "unknown" ? record.nextLookAt : null));
+    },
+  },
+  {
+    id: "due/no-more-than-asked-for",
+    promise: "No more come back than were asked for, and those are the longest overdue of all.",
+    async check(subject) {
+      const { store } = subject;
+      for (let n = 0; n < 4; n++) {
+        await insertNew(store, inProgress(subject, { leaseUntil: LONG_AGO }));
+        await insertNew(store, unknown(subject, { nextLookAt: LONG_AGO }));
+      }
+      const queries: readonly DueQuery[] = [
+        { kind: "stale", graceMs: 0, limit: ALL },
+        { kind: "looks", limit: ALL },
+      ];
+      for (const query of queries) {
+        const longest = overdueTimes(await store.due(query));
+        for (const limit of [1, 3]) {
+          const some = overdueTimes(await store.due({ ...query, limit }));
+          same(some, longest.slice(0, limit), `of those due (${query.kind}), at most ${limit}`);
+        }
+      }
+    },
+  },
+  {
+    id: "due/comes-by-itself",
+    promise:
+      "A lease lapses and a look comes by the store's clock alone, at the moment that the record names.",
+    async check(subject) {
+      const { store } = subject;
+      const running = await insertNew(store, inProgress(subject, { leaseUntil: { inMs: 400 } }));
+      const doubted = await insertNew(store, unknown(subject, { nextLookAt: { inMs: 400 } }));
+      await comes(subject, { kind: "stale", graceMs: 200, limit: ALL }, running, running.leaseUntil + 200);
+      await comes(
+        subject,
+        { kind: "looks", limit: ALL },
+        doubted,
+        doubted.nextLookAt ?? fail("no look is planned"),
+      );
+    },
+  },
+  {
+    id: "due/shows-the-records-themselves",
+    promise: "What is listed as due is the record as it stands, to be written on at once.",
+    async check(subject) {
+      const { store } = subject;
+      const record = await insertNew(store, inProgress(subject, { leaseUntil: LONG_AGO }));
+      const { records } = await (await subject.another()).due({ kind: "stale", graceMs: 0, limit: ALL });
+      const found = records.find(({ owner }) => owner === record.owner);
+      same(found, record, "a record listed as stale");
+      await replaceSeen(store, found ?? record, inProgress(subject, { identity: record.identity }));
+    },
+  },
+];
+
+/** More than any subject holds. */
+const ALL = 100_000;
+
+/** Before anything that other laws leave behind. */
+const LONG_AGO = { at: 1_000_000_000_000 };
+
+type Keys = ((name: string) => Identity) & { readonly principal: string };
+
+/** Identities that this law can find again among all others. */
+function marked(subject: StoreSubject): Keys {
+  const principal = `principal-${freshWord(subject)}`;
+  return Object.assign((key: string): Identity => ({ kind: "http", principal, key }), { principal });
+}
+
+function namesIn({ records }: Listed, { principal }: Keys): readonly string[] {
+  return records
+    .filter(({ identity }) => identity.principal === principal)
+    .map(({ identity }) => identity.key);
+}
+
+function inOrder(records: readonly KeyRecord[], timeOf: (record: KeyRecord) => Instant | null): void {
+  const times = records.map(timeOf);
+  same(
+    times,
+    times.toSorted((one, other) => (one ?? 0) - (other ?? 0)),
+    "all that is due, by its time",
+  );
+}
+
+function overdueTimes({ records }: Listed): readonly (Instant | null)[] {
+  return records.map((record) => {
+    if (record.state === "in_progress") return record.leaseUntil;
+    return record.state === "unknown" ? record.nextLookAt : null;
+  });
+}
+
+async function comes(
+  subject: StoreSubject,
+  query: DueQuery,
+  record: KeyRecord,
+  dueAt: Instant,
+): Promise<void> {
+  const isListed = async (store: Store) => {
+    const { records, now } = await store.due(query);
+    return { listed: records.some(({ owner }) => owner === record.owner), now };
+  };
+  for (let looks = 0; looks < 400; looks++) {
+    const { listed, now } = await isListed(subject.store);
+    if (listed) return ok(now >= dueAt, `it was due (${query.kind}) at ${now}, before its time ${dueAt}`);
+    ok(now <= dueAt + GRAIN_MS, `it was not yet due (${query.kind}) at ${now}, after its time ${dueAt}`);
+    await subject.pause(25);
+  }
+  fail(`it never became due (${query.kind})`);
+}
+
+/** A store's clock may be this coarse before a worker's tick notices. */
+const GRAIN_MS = 1_000;

@@ -1,0 +1,29 @@
+import type { Answer } from "../core/record.ts";
+
+/** One request as the guard needs it, whatever framework it came through. */
+export interface Exchange {
+  readonly method: string;
+  /** As sent, without the query. */
+  readonly path: string;
+  /** As sent, without the question mark. */
+  readonly query: string;
+  /** Every line of a header, in order; none where it is absent. */
+  readonly header: (name: string) => readonly string[];
+  /** The body's bytes, unread by anyone else; the handler can still read it afterwards. */
+  readonly body: () => Promise<Uint8Array>;
+}
+
+/** What a host sends: bytes that were kept, or that say why there is no answer. */
+export type Reply = Answer & { readonly body: Uint8Array };
+
+export const KEY_HEADER = "idempotency-key";
+export const REPLAYED_HEADER = "idempotent-replayed";
+export const EXPIRES_HEADER = "idempotency-expires";
+export const STATUS_HEADER = "idempotency-status";
+
+/** RFC 9110, 9.2.1: requests that ask for no change need no protection. */
+export function isSafe(method: string): boolean {
+  return SAFE.has(method.toUpperCase());
+}
+
+const SAFE: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);

@@ -1,0 +1,113 @@
+import { checkPrincipal } from "../core/key.ts";
+import { type Duration, parseDuration } from "../core/policy.ts";
+import type { Answered, BeginRequest } from "../engine/begin.ts";
+import type { Engine } from "../engine/engine.ts";
+import { ConfigurationError } from "../errors.ts";
+import type { Settling } from "../stores/store.ts";
+import { type Exchange, isSafe, KEY_HEADER, type Reply, STATUS_HEADER } from "./exchange.ts";
+import { type FingerprintSettings, fingerprintRule, recognisable } from "./fingerprint.ts";
+import { type HeaderPolicy, type HeaderSettings, headerPolicy } from "./header-policy.ts";
+import { parseKeyHeader } from "./key-header.ts";
+import { problem } from "./problems.ts";
+import { replyToAnswered } from "./replies.ts";
+
+/** What every protected route says of itself, whatever its host. */
+export interface RouteSettings extends FingerprintSettings, HeaderSettings {
+  /** What is being done, as people call it; the method and the path where nothing is said. */
+  readonly operation?: string;
+  /** Whether a request without a key is refused; yes where nothing is said. */
+  readonly required?: boolean;
+  /** Accepts only the quoted form of the key header (RFC 9651). */
+  readonly strict?: boolean;
+  /** Runs the work unprotected when the store is out of reach, and says so in the answer. */
+  readonly failOpen?: boolean;
+  readonly onAmbiguous?: "keep" | "rerun";
+  /** For work that may take longer than `requestTimeout`. */
+  readonly maxRunTime?: Duration;
+  /** Longer answers are sent whole and not kept; 1 MiB where nothing is said. */
+  readonly maxResponseBytes?: number;
+}
+
+/** What a request is allowed to do. */
+export type Admission =
+  /** Safe method, or no key on a route that does not ask for one: not ours. */
+  | { readonly kind: "pass" }
+  | { readonly kind: "refuse"; readonly reply: Reply }
+  | { readonly kind: "admit"; readonly request: Omit<BeginRequest, "effects"> };
+
+/** A route's rules, host-neutral: who may go on under which key, and what an outcome looks like to a client. */
+export interface Guard {
+  readonly admit: (
+    exchange: Exchange,
+    said: { readonly principal: unknown; readonly correlationId?: string },
+  ) => Promise<Admission>;
+  /** `null` where the route runs its work although the store is out of reach. */
+  readonly refuse: (answered: Answered) => Reply | null;
+  readonly keeps: HeaderPolicy;
+  readonly maxResponseBytes: number;
+}
+
+const MIB = 1_048_576;
+
+export function createGuard<Tx, Settles extends Settling>(
+  engine: Engine<Tx, Settles>,
+  settings: RouteSettings,
+): Guard {
+  const { required = true, strict = false, failOpen = false, maxResponseBytes = MIB } = settings;
+  if (!Number.isInteger(maxResponseBytes) || maxResponseBytes < 1) {
+    throw new ConfigurationError(
+      "maxResponseBytes",
+      `must be a whole number of at least 1; got ${maxResponseBytes}`,
+    );
+  }
+  const rule = fingerprintRule(settings);
+  const route = routeOf(settings);
+  const { emit } = engine.context;
+  const refuse = (operation: string, code: "key_missing" | "key_invalid", detail: string): Admission => {
+    emit({ type: "request", operation, outcome: code });
+    return { kind: "refuse", reply: problem(code, { detail }) };
+  };
+  return {
+    admit: async (exchange, { principal, correlationId }) => {
+      if (isSafe(exchange.method)) return { kind: "pass" };
+      const operation = settings.operation ?? `${exchange.method.toUpperCase()} ${exchange.path}`;
+      const parsed = parseKeyHeader(exchange.header(KEY_HEADER), { strict });
+      if (parsed.kind === "invalid") return refuse(operation, "key_invalid", parsed.reason);
+      if (parsed.kind === "missing")
+        return required ? refuse(operation, "key_missing", MISSING) : { kind: "pass" };
+      const owner = checkPrincipal(principal);
+      if (owner.kind !== "valid") return { kind: "refuse", reply: unresolved() };
+      const identity = { kind: "http", principal: owner.value, key: parsed.key } as const;
+      const fingerprint = recognisable(rule, exchange, await exchange.body());
+      const request = { identity, operation, fingerprint, ...route };
+      return {
+        kind: "admit",
+        request: correlationId === undefined ? request : { ...request, correlationId },
+      };
+    },
+    refuse: (answered) => {
+      if (!failOpen || answered.kind !== "store_unavailable") return replyToAnswered(answered);
+      return null;
+    },
+    keeps: headerPolicy(settings),
+    maxResponseBytes,
+  };
+}
+
+/** Said on an answer whose work ran without protection. */
+export const UNPROTECTED: readonly [string, string] = [STATUS_HEADER, "unprotected"];
+
+const MISSING =
+  "Send a header Idempotency-Key with a value that is new for every new request and the same for every retry.";
+
+function routeOf({ onAmbiguous, maxRunTime }: RouteSettings): Pick<BeginRequest, "onAmbiguous" | "maxRunMs"> {
+  if (maxRunTime === undefined) return onAmbiguous === undefined ? {} : { onAmbiguous };
+  const run = parseDuration(maxRunTime);
+  if (run.kind === "bad") throw new ConfigurationError("maxRunTime", `must be ${run.reason}`);
+  return onAmbiguous === undefined ? { maxRunMs: run.ms } : { onAmbiguous, maxRunMs: run.ms };
+}
+
+function unresolved(): Reply {
+  const detail = "The route's principal function gave no name for the caller, so nothing was run.";
+  return problem("principal_unresolved", { detail });
+}

@@ -1,0 +1,140 @@
+import type { Answer, KeyRecord } from "../core/record.ts";
+import type { Answered } from "../engine/begin.ts";
+import type { Executed } from "../engine/execute.ts";
+import type { EffectKnown } from "../errors.ts";
+import { EXPIRES_HEADER, REPLAYED_HEADER, type Reply } from "./exchange.ts";
+import { problem } from "./problems.ts";
+
+/** What a duplicate, or a request that may not run, is told. */
+export function replyToAnswered(answered: Answered): Reply {
+  switch (answered.kind) {
+    case "replay":
+      return replay(answered.answer);
+    case "response_not_stored":
+      return notStored(answered.answer, answered.record);
+    case "in_progress":
+      return running(answered.record, answered.retryAfterMs);
+    case "mismatch":
+      return mismatch(answered.record);
+    case "unverifiable":
+      return problem("fingerprint_unverifiable", {
+        detail: "The first request was recorded under a rule that this server no longer knows.",
+        first: answered.record,
+      });
+    case "outcome_unknown":
+      return unknown(409, answered.record, answered.retryAfterMs);
+    case "store_unavailable":
+      return problem("store_unavailable", { detail: "Nothing was run.", retryAfterMs: STORE_RETRY_MS });
+    case "record_corrupt":
+      return problem("record_corrupt", { detail: "A person has to look at it. Nothing was run." });
+    case "draining":
+      return problem("draining", { detail: "Nothing was run.", retryAfterMs: STORE_RETRY_MS });
+  }
+}
+
+/** What the request that ran an operation is told. */
+export function replyToExecuted(executed: Executed): Reply {
+  switch (executed.kind) {
+    case "settled":
+      return first(executed.answer, executed.record);
+    case "not_performed":
+      return problem("not_performed", { detail: executed.error.message, retryAfterMs: STORE_RETRY_MS });
+    case "in_doubt":
+      return executed.record === null ? unkept() : unknown(504, executed.record, executed.retryAfterMs);
+    case "lost":
+      return replyToLoser(executed.record);
+    case "replay":
+    case "response_not_stored":
+    case "in_progress":
+    case "mismatch":
+    case "unverifiable":
+    case "outcome_unknown":
+    case "store_unavailable":
+    case "record_corrupt":
+    case "draining":
+      return replyToAnswered(executed);
+  }
+}
+
+/** The first answer itself, with the date until which its copies will be answered. */
+export function first(answer: Answer, record: KeyRecord): Reply {
+  const { status, headers, body } = answer;
+  return { status, headers: [...headers, ...expires(record)], body: body ?? new Uint8Array(0) };
+}
+
+export function expires(record: KeyRecord): readonly (readonly [string, string])[] {
+  if (record.state !== "completed" && record.state !== "failed_permanent") return [];
+  return [[EXPIRES_HEADER, new Date(record.retainUntil).toUTCString()]];
+}
+
+/** What an attempt is told that no longer owns its key: the truth of whoever owns it now. */
+export function replyToLoser(record: KeyRecord | null): Reply {
+  switch (record?.state) {
+    case "completed":
+    case "failed_permanent":
+      return record.answer.body === null ? notStored(record.answer, record) : replay(record.answer);
+    case "unknown":
+      return unknown(504, record, null);
+    case "in_progress":
+    case "released":
+    case undefined:
+      return running(record ?? null, STORE_RETRY_MS);
+  }
+}
+
+/** Nobody knows yet what became of this request's own effect. */
+export function unknown(status: 409 | 504, record: KeyRecord | null, retryAfterMs: number | null): Reply {
+  const detail =
+    retryAfterMs === null ? "A person has to find out." : "The server is going to find out by itself.";
+  const retry = retryAfterMs === null ? "never" : "same_key_later";
+  return problem("outcome_unknown", { detail, status, retry, retryAfterMs, first: record });
+}
+
+/** The work is done, or may be, and its outcome could not be kept in time. */
+export function unkept(): Reply {
+  const detail = "The outcome could not be kept in time; the server goes on trying.";
+  return problem("outcome_unknown", { detail, status: 503, retryAfterMs: STORE_RETRY_MS });
+}
+
+/** Long enough for a store to come back, short enough for a person who waits. */
+const STORE_RETRY_MS = 1_000;
+
+function replay({ status, headers, body }: Answer): Reply {
+  return { status, headers: [...headers, [REPLAYED_HEADER, "true"]], body: body ?? new Uint8Array(0) };
+}
+
+function notStored({ status, headers }: Answer, record: KeyRecord): Reply {
+  const kept = headers.filter(([name]) => !name.startsWith("content-") && name !== "etag");
+  return problem("response_not_stored", {
+    detail: `It answered ${status}.`,
+    first: record,
+    members: { originalStatus: status },
+    headers: kept,
+  });
+}
+
+function running(record: KeyRecord | null, retryAfterMs: number): Reply {
+  return problem("in_progress", { detail: "Wait for it to end.", first: record, retryAfterMs });
+}
+
+function mismatch(record: KeyRecord): Reply {
+  const { said, effect } = FIRST_IS[record.state];
+  return problem("key_reused", {
+    detail: `The first request with this key was another one; it ${said}.`,
+    advice:
+      "If this is a retry, send it exactly as the first time; if it is a new request, give it a key of its own.",
+    first: record,
+    effect,
+    members: { firstRequest: said },
+  });
+}
+
+const FIRST_IS: Readonly<
+  Record<KeyRecord["state"], { readonly said: string; readonly effect: EffectKnown }>
+> = {
+  in_progress: { said: "is still running", effect: "maybe" },
+  released: { said: "did a part of its work", effect: "maybe" },
+  unknown: { said: "has an unknown outcome", effect: "maybe" },
+  completed: { said: "is finished", effect: "done" },
+  failed_permanent: { said: "was refused", effect: "none" },
+};

@@ -1,0 +1,70 @@
+import type { Answer, KeyRecord } from "../core/record.ts";
+import { type AnswerInit, toAnswer } from "../engine/answer.ts";
+import type { Attempt } from "../engine/attempt.ts";
+import { following } from "../engine/command.ts";
+import type { Returned } from "../engine/operation.ts";
+import type { Worked } from "../engine/transaction.ts";
+import type { Awaitable, Settling } from "../stores/store.ts";
+import type { HeaderPolicy } from "./header-policy.ts";
+
+/** What `transaction` hands back for the handler to return: proof that the answer is kept, or that it was refused. */
+export interface KeptAnswer {
+  readonly [KEPT]: true;
+  readonly status: number;
+}
+
+export const KEPT: unique symbol = Symbol("oncekey.kept");
+
+/** Commits what `work` does together with the record and its answer; at most once in a request. */
+export type RouteTransaction<Tx, Settles extends Settling> = (
+  work: (tx: Tx) => Returned<Settles, AnswerInit>,
+) => Promise<KeptAnswer>;
+
+/** What the handler's transaction came to, whatever the handler did afterwards. */
+export type TransactionOutcome =
+  | { readonly kind: "committed"; readonly answer: Answer; readonly record: KeyRecord }
+  | { readonly kind: "refused"; readonly answer: Answer }
+  | { readonly kind: "lost"; readonly record: KeyRecord | null };
+
+export interface TransactionDoor<Tx, Settles extends Settling> {
+  readonly transaction: RouteTransaction<Tx, Settles>;
+  readonly outcome: () => TransactionOutcome | null;
+}
+
+export function createTransactionDoor<Tx, Settles extends Settling>(
+  attempt: Attempt<Tx>,
+  keeps: HeaderPolicy,
+): TransactionDoor<Tx, Settles> {
+  let outcome: TransactionOutcome | null = null;
+  const transaction: RouteTransaction<Tx, Settles> = async (work) => {
+    const transacted = await attempt.transaction((tx) => {
+      const returned: Awaitable<AnswerInit> = work(tx);
+      return following(returned, (init) => worked(toAnswer(init), keeps));
+    });
+    switch (transacted.kind) {
+      case "committed": {
+        const answer = transacted.value ?? answerOf(transacted.record);
+        outcome = { kind: "committed", answer, record: transacted.record };
+        return { [KEPT]: true, status: answer.status };
+      }
+      case "undone":
+        outcome = { kind: "refused", answer: transacted.value };
+        return { [KEPT]: true, status: transacted.value.status };
+      case "lost":
+        outcome = transacted;
+        throw attempt.signal.reason;
+    }
+  };
+  return { transaction, outcome: () => outcome };
+}
+
+function worked(answer: Answer, keeps: HeaderPolicy): Worked<Answer> {
+  if (answer.status >= 400) return { kind: "undo", value: answer };
+  const kept = { ...answer, headers: answer.headers.filter(keeps) };
+  return { kind: "keep", state: "completed", answer: kept, value: answer };
+}
+
+function answerOf(record: KeyRecord): Answer {
+  if (record.state === "completed" || record.state === "failed_permanent") return record.answer;
+  throw new Error(`A committed transaction left its record ${record.state}.`);
+}

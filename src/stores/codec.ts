@@ -1,0 +1,188 @@
+import { createHash } from "node:crypto";
+import type { Answer, Due, Evidence, Instant, Step, StepOf } from "../core/record.ts";
+import { RecordCorrupt } from "../errors.ts";
+
+/** The steps of a record as JSON bytes; whatever their names are, none is lost and none is special. */
+export function encodeSteps(steps: ReadonlyMap<string, StepOf<Due>>): Uint8Array {
+  return json([...steps].map(([name, step]) => [name, jsonOfStep(step)]));
+}
+
+/**
+ * The steps that `encodeSteps` wrote. Their times may have stayed relative, since SQL cannot stamp what is inside
+ * JSON: every write rewrites the whole record, so a relative one is always counted from the row's own `updatedAt`.
+ */
+export function decodeSteps(bytes: Uint8Array, updatedAt: Instant): ReadonlyMap<string, Step> {
+  const entries = list(parsed(bytes, "steps"), "steps").map((entry) => {
+    const [name, step, ...more] = list(entry, "steps");
+    if (more.length > 0) throw new RecordCorrupt("steps: more than a name and a step");
+    return [text(name, "step name"), stepOf(members(step, "step"), updatedAt)] as const;
+  });
+  return new Map(entries);
+}
+
+/** Evidence as JSON bytes. */
+export function encodeEvidence({ reason, result }: Evidence): Uint8Array {
+  return json({ reason, result: result === null ? null : base64(result) });
+}
+
+/** The evidence that `encodeEvidence` wrote. */
+export function decodeEvidence(bytes: Uint8Array): Evidence {
+  const { reason, result } = members(parsed(bytes, "evidence"), "evidence");
+  return { reason: text(reason, "evidence"), result: orNull(result, "evidence", fromBase64) };
+}
+
+/** The headers of an answer as JSON bytes. */
+export function encodeHeaders(headers: Answer["headers"]): Uint8Array {
+  return json(headers);
+}
+
+/** The headers that `encodeHeaders` wrote. */
+export function decodeHeaders(bytes: Uint8Array): Answer["headers"] {
+  return list(parsed(bytes, "answer_headers"), "answer_headers").map((header) => {
+    const [name, value] = list(header, "answer_headers");
+    return [text(name, "header name"), text(value, "header value")] as const;
+  });
+}
+
+/** Tells a kept answer from one that was cut or altered, and a body that was not kept from an empty one. */
+export function answerDigest(status: number, headers: Uint8Array, body: Uint8Array | null): Uint8Array {
+  const shape = `${status} ${headers.length} ${body === null ? "not kept" : body.length} `;
+  const hash = createHash("sha256").update(shape).update(headers);
+  if (body !== null) hash.update(body);
+  return plain(hash.digest());
+}
+
+/** A time that every store can keep: whole milliseconds, from the epoch to the last day that `Date` knows. */
+export function storable(due: Due): Due {
+  if ("inMs" in due) return { inMs: Math.min(Math.ceil(due.inMs), LATEST) };
+  return { at: Math.min(Math.max(Math.ceil(due.at), 0), LATEST) };
+}
+
+/** The instant that a time means in a write at `now`. */
+export function instantOf(due: Due, now: Instant): Instant {
+  return "at" in due ? due.at : now + due.inMs;
+}
+
+/** Reads one value of a row; the reader names what is wrong. */
+export type Reader<Value> = (value: unknown, name: string) => Value;
+
+export function orNull<Value>(value: unknown, name: string, read: Reader<Value>): Value | null {
+  return value === null ? null : read(value, name);
+}
+
+export const text: Reader<string> = (value, name) => {
+  if (typeof value !== "string") throw new RecordCorrupt(`${name} is not text`);
+  return value;
+};
+
+/** Drivers hand 64-bit integers back as numbers, bigints or text. */
+export const integer: Reader<number> = (value, name) => {
+  const wide = typeof value === "bigint" || (typeof value === "string" && /^-?\d{1,16}$/.test(value));
+  const number = wide ? Number(value) : value;
+  if (typeof number !== "number" || !Number.isSafeInteger(number))
+    throw new RecordCorrupt(`${name} is no integer`);
+  return number;
+};
+
+export const bytes: Reader<Uint8Array> = (value, name) => {
+  if (!(value instanceof Uint8Array)) throw new RecordCorrupt(`${name} is not bytes`);
+  return plain(value);
+};
+
+export function oneOf<const Choice extends string>(
+  value: unknown,
+  name: string,
+  choices: readonly Choice[],
+): Choice {
+  const choice = choices.find((candidate) => candidate === value);
+  if (choice === undefined) throw new RecordCorrupt(`${name} is none of ${choices.join(", ")}`);
+  return choice;
+}
+
+/** The same bytes, whatever subclass of `Uint8Array` a driver uses. */
+export function plain(value: Uint8Array): Uint8Array {
+  return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
+}
+
+type Json = null | number | string | readonly Json[] | { readonly [name: string]: Json };
+
+/** Every clock and every database here can name it. */
+const LATEST: Instant = 8_640_000_000_000_000;
+const STEP_STATES = ["open", "finished", "refused", "clear"] as const;
+const PROVIDERS = ["repeatable", "keyed", "query", "blind"] as const;
+
+function json(value: Json): Uint8Array {
+  return new TextEncoder().encode(JSON.stringify(value));
+}
+
+function jsonOfStep(step: StepOf<Due>): Json {
+  switch (step.state) {
+    case "clear":
+      return { state: step.state, generation: step.generation };
+    case "open":
+      return jsonOfMark(step);
+    case "finished":
+    case "refused":
+      return { ...jsonOfMark(step), result: base64(step.result) };
+  }
+}
+
+function jsonOfMark(step: Exclude<StepOf<Due>, { state: "clear" }>): { readonly [name: string]: Json } {
+  const { state, provider, generation } = step;
+  const keyTtlMs = step.keyTtlMs === null ? null : Math.min(Math.ceil(step.keyTtlMs), LATEST);
+  const validUntil = step.validUntil === null ? null : { ...storable(step.validUntil) };
+  return { state, provider, generation, keyTtlMs, openedAt: { ...storable(step.openedAt) }, validUntil };
+}
+
+function stepOf(step: Members, updatedAt: Instant): Step {
+  const state = oneOf(step.state, "step state", STEP_STATES);
+  const generation = integer(step.generation, "step generation");
+  if (state === "clear") return { state, generation };
+  const timeOf: Reader<Instant> = (value, name) => instantOf(dueOf(value, name), updatedAt);
+  const mark = {
+    provider: oneOf(step.provider, "step provider", PROVIDERS),
+    generation,
+    openedAt: timeOf(step.openedAt, "step openedAt"),
+    keyTtlMs: orNull(step.keyTtlMs, "step keyTtlMs", integer),
+    validUntil: orNull(step.validUntil, "step validUntil", timeOf),
+  };
+  return state === "open"
+    ? { ...mark, state }
+    : { ...mark, state, result: fromBase64(step.result, "step result") };
+}
+
+function dueOf(value: unknown, name: string): Due {
+  const due = members(value, name);
+  return "at" in due ? { at: integer(due.at, name) } : { inMs: integer(due.inMs, name) };
+}
+
+type Member = keyof Evidence | "at" | "inMs" | "generation" | keyof Exclude<Step, { state: "clear" }>;
+type Members = { readonly [Name in Member]?: unknown };
+
+function parsed(value: Uint8Array, name: string): unknown {
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(value));
+  } catch {
+    throw new RecordCorrupt(`${name} is not JSON`);
+  }
+}
+
+const list: Reader<readonly unknown[]> = (value, name) => {
+  if (!Array.isArray(value)) throw new RecordCorrupt(`${name} is not a list`);
+  return value;
+};
+
+const members: Reader<Members> = (value, name) => {
+  if (typeof value !== "object" || value === null) throw new RecordCorrupt(`${name} is not an object`);
+  return Object.fromEntries(Object.entries(value));
+};
+
+function base64(value: Uint8Array): string {
+  return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64");
+}
+
+const fromBase64: Reader<Uint8Array> = (value, name) => {
+  const decoded = Buffer.from(text(value, name), "base64");
+  if (decoded.toString("base64") !== value) throw new RecordCorrupt(`${name} is not base64`);
+  return plain(decoded);
+};

@@ -1,0 +1,81 @@
+import type { Identity, RecordState } from "../../core/record.ts";
+import { RecordCorrupt } from "../../errors.ts";
+import { recordId } from "../row.ts";
+import type { AuditEntry, Audited, Beat, WorkerName } from "../store.ts";
+import { CLOCK, epochMs, numberOf } from "./columns.ts";
+import type { Ask, RawRow } from "./session.ts";
+import { parameters, type Tables } from "./sql.ts";
+
+/** Appends to the log of what people and policies overrode. */
+export async function audit(ask: Ask, { audit }: Tables, entry: AuditEntry): Promise<void> {
+  const { identity } = entry;
+  const { values, add } = parameters();
+  const columns = [
+    ["record_id", add(recordId(identity), "bytea")],
+    ["kind", add(identity.kind, "text")],
+    ["principal", add(identity.principal, "text")],
+    ["identity_operation", add(identity.kind === "run" ? identity.operation : null, "text")],
+    ["key", add(identity.key, "text")],
+    ["actor", add(entry.actor, "text")],
+    ["action", add(entry.action, "text")],
+    ["reason", add(entry.reason, "text")],
+    ["state_before", add(entry.before, "text")],
+    ["state_after", add(entry.after, "text")],
+  ] as const;
+  const text = `WITH ${CLOCK} INSERT INTO ${audit} (at, ${columns.map(([column]) => column).join(", ")})
+    SELECT clock.now, ${columns.map(([, value]) => value).join(", ")} FROM clock`;
+  await ask({ text, values });
+}
+
+/** What the log says of one identity, oldest first. */
+export async function audits(ask: Ask, { audit }: Tables, identity: Identity): Promise<readonly Audited[]> {
+  const text = `SELECT ${epochMs("at")} AS at, actor, action, reason, state_before, state_after
+    FROM ${audit} WHERE record_id = $1::bytea ORDER BY id`;
+  const rows = await ask({ text, values: [recordId(identity)] });
+  return rows.map((raw) => ({
+    identity,
+    at: numberOf(raw, "at"),
+    actor: String(raw["actor"]),
+    action: String(raw["action"]),
+    reason: String(raw["reason"]),
+    before: stateOf(raw, "state_before"),
+    after: stateOf(raw, "state_after"),
+  }));
+}
+
+/** Says that a worker is alive. */
+export async function beat(ask: Ask, { beats }: Tables, worker: WorkerName): Promise<void> {
+  const text = `WITH ${CLOCK} INSERT INTO ${beats} (worker, beaten_at) SELECT $1::text, clock.now FROM clock
+    ON CONFLICT (worker) DO UPDATE SET beaten_at = excluded.beaten_at`;
+  await ask({ text, values: [worker] });
+}
+
+/** When each worker that ever ran was last heard of. */
+export async function beats(ask: Ask, { beats }: Tables): Promise<readonly Beat[]> {
+  const age = "round(extract(epoch FROM clock.now - beaten_at) * 1000)::bigint::text";
+  const text = `WITH ${CLOCK} SELECT worker, ${epochMs("beaten_at")} AS beaten_at, ${age} AS age
+    FROM ${beats} CROSS JOIN clock ORDER BY worker`;
+  const rows = await ask({ text, values: [] });
+  return WORKERS.flatMap((worker) =>
+    rows
+      .filter((raw) => raw["worker"] === worker)
+      .map((raw) => ({ worker, beatenAt: numberOf(raw, "beaten_at"), ageMs: numberOf(raw, "age") })),
+  );
+}
+
+const WORKERS: readonly WorkerName[] = ["purge", "reconciler", "sweeper"];
+const STATES: readonly RecordState[] = [
+  "in_progress",
+  "released",
+  "unknown",
+  "completed",
+  "failed_permanent",
+];
+
+function stateOf(raw: RawRow, column: string): RecordState | null {
+  const value = raw[column];
+  if (value === null) return null;
+  const state = STATES.find((known) => known === value);
+  if (state === undefined) throw new RecordCorrupt(`${column} of the audit log is no state`);
+  return state;
+}

@@ -1,0 +1,164 @@
+import { createHash } from "node:crypto";
+import type { Due, RecordWrite, Seen } from "../../core/record.ts";
+import { type Row, TIME_COLUMNS } from "../row.ts";
+import type { Patience } from "../store.ts";
+import { CLOCK, COLUMNS, NOW, recordColumns } from "./columns.ts";
+import type { Statement } from "./session.ts";
+
+/** The names of what the migrations make, quoted, in the schema that the user chose. */
+export interface Tables {
+  readonly records: string;
+  readonly attempts: string;
+  readonly audit: string;
+  readonly beats: string;
+  readonly migrations: string;
+}
+
+export function tablesIn(schema: string | null): Tables {
+  const prefix = schema === null ? "" : `${quoted(schema)}.`;
+  return {
+    records: `${prefix}oncekey_records`,
+    attempts: `${prefix}oncekey_attempts`,
+    audit: `${prefix}oncekey_audit`,
+    beats: `${prefix}oncekey_beats`,
+    migrations: `${prefix}oncekey_migrations`,
+  };
+}
+
+export function quoted(identifier: string): string {
+  return `"${identifier.replaceAll('"', '""')}"`;
+}
+
+/** Collects parameters while the text of a statement is written; each is named with its type, so that none is guessed. */
+export function parameters(): {
+  readonly values: readonly unknown[];
+  readonly add: (value: Uint8Array | string | number | null, type: string) => string;
+} {
+  const values: unknown[] = [];
+  return { values, add: (value, type) => `$${values.push(value)}::${type}` };
+}
+
+type Parameters = ReturnType<typeof parameters>;
+
+/** A length of time. Hours apart from the rest: the product with a float must be exact, days would follow summer time. */
+export function milliseconds(ms: string): string {
+  return `(interval '1 hour' * (${ms} / 3600000) + interval '1 millisecond' * (${ms} % 3600000))`;
+}
+
+/**
+ * Creates the record or finds the one that stands, in one trip. `made_attempt` is there when it was created; when
+ * neither is there, the row was committed after the statement began, or is gone again: look in a new statement. What
+ * decides is the primary key; that a standing row is looked for first only spares the insert and a number.
+ */
+export function insertStatement(
+  { records }: Tables,
+  row: Row<Due>,
+  attempt: RecordWrite["attempt"],
+): Statement {
+  const { values, add } = parameters();
+  const id = add(row.id, "bytea");
+  const written: readonly Assignment[] = [
+    ...IDENTITY_COLUMNS.map((column): Assignment => [column, add(row[column], COLUMNS[column])]),
+    ...assignments(row, add),
+    ["revision", "1"],
+    ...(attempt === "next" ? [] : [["attempt", add(attempt, "bigint")] as const]),
+  ];
+  const text = `WITH ${CLOCK},
+    standing AS MATERIALIZED (SELECT * FROM ${records} WHERE id = ${id}),
+    made AS (
+      INSERT INTO ${records} (id, ${written.map(([column]) => column).join(", ")})
+      SELECT ${id}, ${written.map(([, value]) => value).join(", ")} FROM clock
+      WHERE NOT EXISTS (SELECT FROM standing)
+      ON CONFLICT (id) DO NOTHING RETURNING attempt)
+    SELECT ${NOW}, made.attempt::text AS made_attempt, ${recordColumns("standing")}
+    FROM clock LEFT JOIN made ON true LEFT JOIN standing ON true`;
+  return { text, values };
+}
+
+/** Which version, what to put in its place, and whether to wait for a lock on it. */
+export interface Replacement {
+  readonly seen: Seen;
+  readonly row: Row<Due>;
+  readonly attempt: RecordWrite["attempt"];
+  readonly patience: Patience;
+}
+
+/**
+ * Puts the new version in the place of the one that was seen; no row when that one does not stand. No column of a
+ * unique index is written, so that foreign keys to the record never make this wait.
+ */
+export function replaceStatement(
+  { records }: Tables,
+  { seen, row, attempt, patience }: Replacement,
+): Statement {
+  const { values, add } = parameters();
+  const version = `record.id = ${add(row.id, "bytea")} AND record.owner = ${add(seen.owner, "text")}
+      AND record.revision = ${add(seen.revision, "bigint")}`;
+  const number = attempt === "next" ? "DEFAULT" : add(attempt, "bigint");
+  const written: readonly Assignment[] = [
+    ...assignments(row, add),
+    ["revision", "record.revision + 1"],
+    ["attempt", number],
+  ];
+  const unlocked = `record.id = (SELECT id FROM ${records} AS record WHERE ${version} FOR NO KEY UPDATE SKIP LOCKED)`;
+  const text = `WITH ${CLOCK}
+    UPDATE ${records} AS record SET ${written.map(([column, value]) => `${column} = ${value}`).join(", ")}
+    FROM clock WHERE ${patience === "never" ? unlocked : version}
+    RETURNING ${NOW}, record.attempt::text AS attempt`;
+  return { text, values };
+}
+
+export function readStatement({ records }: Tables, id: Uint8Array): Statement {
+  const text = `WITH ${CLOCK} SELECT ${NOW}, ${recordColumns("record")}
+    FROM clock LEFT JOIN ${records} AS record ON record.id = $1::bytea`;
+  return { text, values: [id] };
+}
+
+/** Takes the lock that says "this identity is being claimed"; freed by the end of the transaction, never waited for. */
+export function tryClaimStatement(schema: string | null, id: Uint8Array): Statement {
+  const text = "SELECT pg_try_advisory_xact_lock($1::bigint)::text AS claimed";
+  return { text, values: [advisoryKey("claim", schema, id)] };
+}
+
+/**
+ * One of PostgreSQL's 64-bit advisory locks. A hash over what it is for, so that it meets neither those of other
+ * Oncekey schemas in this database nor the small numbers that people choose for theirs.
+ */
+export function advisoryKey(purpose: "claim" | "migrate", schema: string | null, id: Uint8Array): string {
+  const space = `oncekey ${purpose} ${JSON.stringify(schema)} `;
+  return createHash("sha256").update(space).update(id).digest().readBigInt64BE().toString();
+}
+
+type Assignment = readonly [column: string, value: string];
+
+/** Fixed when the row is made. */
+const IDENTITY_COLUMNS = ["kind", "principal", "identity_operation", "key"] as const;
+
+const VALUE_COLUMNS = [
+  ...(["operation", "effects", "state", "owner", "write_id"] as const),
+  ...(["fingerprint_version", "fingerprint_salt", "fingerprint_raw", "fingerprint_canonical"] as const),
+  ...(["steps", "reference", "correlation_id", "evidence", "looks", "disposition"] as const),
+  ...(["answer_status", "answer_headers", "answer_body", "answer_digest"] as const),
+] as const;
+
+/** What every write sets: all of the next version but its identity and its numbers. */
+function assignments(row: Row<Due>, add: Parameters["add"]): readonly Assignment[] {
+  const due = (time: Due | null) => instant(time, add);
+  return [
+    ...VALUE_COLUMNS.map((column): Assignment => [column, add(row[column], COLUMNS[column])]),
+    ...TIME_COLUMNS.map((column): Assignment => [column, due(row[column])]),
+    ["purge_at", due(mayBePurged(row) ? row.retain_until : null)],
+    ["updated_at", "clock.now"],
+  ];
+}
+
+function instant(due: Due | null, add: Parameters["add"]): string {
+  if (due === null) return "NULL::timestamptz";
+  const [start, ms] = "at" in due ? ["timestamptz 'epoch'", due.at] : ["clock.now", due.inMs];
+  return `${start} + ${milliseconds(add(ms, "bigint"))}`;
+}
+
+/** Neither what runs nor an unknown that somebody is to end is removed by time. */
+function mayBePurged({ state, disposition }: Row<Due>): boolean {
+  return state !== "in_progress" && (state !== "unknown" || disposition === "hold");
+}

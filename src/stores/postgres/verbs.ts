@@ -1,0 +1,101 @@
+import type { Identity, KeyRecord, RecordWrite, Seen } from "../../core/record.ts";
+import { OncekeyError, StoreContention } from "../../errors.ts";
+import { fromRow, type Row, recordId, stampRow, toRow } from "../row.ts";
+import type { Looked, Patience, Replaced, Standing } from "../store.ts";
+import { numberOf, recordOf } from "./columns.ts";
+import type { Ask, RawRow } from "./session.ts";
+import { insertStatement, readStatement, replaceStatement, type Tables, tryClaimStatement } from "./sql.ts";
+
+/** The verbs on one record, wherever `ask` sends them: each in its own transaction, or all in the caller's. */
+export interface Verbs {
+  insert(write: RecordWrite): Promise<Standing>;
+  replace(seen: Seen, write: RecordWrite, patience: Patience): Promise<Replaced>;
+  read(identity: Identity): Promise<Looked>;
+}
+
+/**
+ * What a record may hold: sent as text it is a third longer, a reading of it must fit into one string of JavaScript
+ * (512 MiB) and into one row of PostgreSQL (1 GiB) with room to spare.
+ */
+export const MAX_RECORD_BYTES: number = 64 * 1024 * 1024;
+
+export function verbs(ask: Ask, tables: Tables): Verbs {
+  const read = async (identity: Identity): Promise<Looked> => {
+    const raw = only(await ask(readStatement(tables, recordId(identity))));
+    return { record: recordOf(raw, identity), now: numberOf(raw, "now") };
+  };
+  return {
+    read,
+    insert: async (write) => {
+      const row = sized(toRow(write));
+      for (let look = 0; look < LOOKS; look += 1) {
+        const raw = only(await ask(insertStatement(tables, row, write.attempt)));
+        const now = numberOf(raw, "now");
+        if (raw["made_attempt"] !== null) {
+          const attempt = numberOf(raw, "made_attempt");
+          return { inserted: true, record: fromRow(stampRow(row, { attempt, revision: 1, now })), now };
+        }
+        const record = recordOf(raw, write.identity);
+        if (record !== null) return { inserted: false, record, now };
+      }
+      throw new StoreContention(
+        `The record was made and removed ${LOOKS} times while it was looked for. Send it again.`,
+      );
+    },
+    replace: async (seen, write, patience) => {
+      const row = sized(toRow(write));
+      const [raw] = await ask(replaceStatement(tables, { seen, row, attempt: write.attempt, patience }));
+      if (raw === undefined) return judgeStanding(await read(seen.identity), { seen, write, patience });
+      const now = numberOf(raw, "now");
+      const version = { attempt: numberOf(raw, "attempt"), revision: seen.revision + 1, now };
+      return { kind: "replaced", record: fromRow(stampRow(row, version)), now };
+    },
+  };
+}
+
+/** True when no other open transaction has asked the same for this identity. */
+export async function tryClaim(ask: Ask, schema: string | null, identity: Identity): Promise<boolean> {
+  return only(await ask(tryClaimStatement(schema, recordId(identity))))["claimed"] === "true";
+}
+
+/** The row of a statement that always returns one. */
+export function only(rows: readonly RawRow[]): RawRow {
+  const [row] = rows;
+  if (row === undefined) throw new Error("PostgreSQL returned no row where there always is one.");
+  return row;
+}
+
+/** Each look but the first means that a record was made or removed in that instant. */
+const LOOKS = 5;
+
+interface Tried {
+  readonly seen: Seen;
+  readonly write: RecordWrite;
+  readonly patience: Patience;
+}
+
+/** What a compare-and-set that changed nothing met, as a statement begun after it sees it. */
+function judgeStanding({ record, now }: Looked, { seen, write, patience }: Tried): Replaced {
+  if (record === null) return { kind: "stale", record, now };
+  if (record.writeId === write.writeId) return { kind: "replaced", record, now };
+  if (patience === "never" && isVersion(record, seen)) return { kind: "locked", record, now };
+  return { kind: "stale", record, now };
+}
+
+function isVersion(record: KeyRecord, seen: Seen): boolean {
+  return record.owner === seen.owner && record.revision === seen.revision;
+}
+
+function sized<R extends Row<unknown>>(row: R): R {
+  const bytes = Object.values(row).reduce<number>((sum, value) => sum + sizeOf(value), 0);
+  if (bytes <= MAX_RECORD_BYTES) return row;
+  throw new OncekeyError(
+    "record_too_large",
+    `The record has ${bytes} bytes, more than the ${MAX_RECORD_BYTES} that the store keeps. Nothing was written.`,
+  );
+}
+
+function sizeOf(value: unknown): number {
+  if (typeof value === "string") return Buffer.byteLength(value);
+  return value instanceof Uint8Array ? value.byteLength : 0;
+}

@@ -1,0 +1,142 @@
+import type { Identity, Instant } from "../../core/record.ts";
+import { integer, oneOf, orNull, text } from "../codec.ts";
+import { recordId } from "../row.ts";
+import type { Audited, Beat, Counts, DueQuery, Listed, ListQuery } from "../store.ts";
+import { row, rows, type SqliteConnection, type SqliteValue } from "./connection.ts";
+import { readClock, readRecords } from "./records.ts";
+
+/** What a worker should look at, the longest overdue first. */
+export function listDue(connection: SqliteConnection, query: DueQuery): Listed {
+  const now = readClock(connection);
+  const { limit } = query;
+  switch (query.kind) {
+    case "stale":
+      return {
+        ...readRecords(connection, { conditions: STALE, parameters: [now - query.graceMs], limit }),
+        now,
+      };
+    case "looks":
+      return { ...readRecords(connection, { conditions: LOOKS, parameters: [now], limit }), now };
+  }
+}
+
+/** Records for people, newest change first. */
+export function listRecords(connection: SqliteConnection, query: ListQuery): Listed {
+  const { before, limit } = query;
+  const filters = [
+    ...equal("state", query.state),
+    ...equal("disposition", query.disposition),
+    ...equal("principal", query.principal),
+    ...equal("key", query.key),
+    ...equal("operation", query.operation),
+    ...equal("correlation_id", query.correlationId),
+  ];
+  const after = before === undefined ? [] : [before.updatedAt, recordId(before.identity)];
+  const wanted = [
+    ...filters.map(({ condition }) => condition),
+    ...(before === undefined ? [] : ["(updated_at, id) < (?, ?)"]),
+  ];
+  const where = wanted.length === 0 ? "" : `WHERE ${wanted.join(" AND ")}`;
+  const conditions = `${where} ORDER BY updated_at DESC, id DESC`;
+  const parameters = [...filters.map(({ value }) => value), ...after];
+  return { ...readRecords(connection, { conditions, parameters, limit }), now: readClock(connection) };
+}
+
+/** The ids of records whose retention is over, from a place in their order on. */
+export function listEnded(
+  connection: SqliteConnection,
+  query: { readonly after: EndedPlace; readonly limit: number },
+): readonly EndedPlace[] {
+  const { after, limit } = query;
+  const parameters = [readClock(connection), after.retainUntil, after.number, limit];
+  return rows(connection, ENDED, parameters).map(({ retain_until, number }) => ({
+    retainUntil: integer(retain_until, "retain_until"),
+    number: integer(number, "rowid"),
+  }));
+}
+
+/** A place in the order in which records are purged. */
+export interface EndedPlace {
+  readonly retainUntil: Instant;
+  readonly number: number;
+}
+
+/** How many records there are of each state; walks one index. */
+export function countRecords(connection: SqliteConnection): Counts {
+  const now = readClock(connection);
+  const groups = rows(connection, COUNT).map(({ state, disposition, records, oldest }) => ({
+    ...{ state, disposition },
+    records: integer(records, "count"),
+    oldestAt: integer(oldest, "claimed_at"),
+  }));
+  const { ended } = row(connection, COUNT_ENDED, [now]);
+  const of = (column: "state" | "disposition", value: string) =>
+    groups.filter((group) => group[column] === value);
+  const sum = (some: typeof groups) => some.reduce((total, { records }) => total + records, 0);
+  const oldestMs = (some: typeof groups) =>
+    some.reduce<number | null>((ageMs, { oldestAt }) => Math.max(ageMs ?? 0, now - oldestAt), null);
+  return {
+    byState: {
+      in_progress: sum(of("state", "in_progress")),
+      released: sum(of("state", "released")),
+      unknown: sum(of("state", "unknown")),
+      completed: sum(of("state", "completed")),
+      failed_permanent: sum(of("state", "failed_permanent")),
+    },
+    byDisposition: {
+      reconcile: sum(of("disposition", "reconcile")),
+      review: sum(of("disposition", "review")),
+      hold: sum(of("disposition", "hold")),
+    },
+    oldestInProgressMs: oldestMs(of("state", "in_progress")),
+    oldestUnknownMs: oldestMs(of("state", "unknown")),
+    endedNotPurged: integer(ended, "count"),
+  };
+}
+
+/** What people and policies overrode on one record, the oldest first. */
+export function listAudits(connection: SqliteConnection, identity: Identity): readonly Audited[] {
+  return rows(connection, AUDITS, [recordId(identity)]).map(
+    ({ actor, action, reason, state_before, state_after, at }) => ({
+      identity,
+      actor: text(actor, "actor"),
+      action: text(action, "action"),
+      reason: text(reason, "reason"),
+      before: orNull(state_before, "state_before", stateOf),
+      after: orNull(state_after, "state_after", stateOf),
+      at: integer(at, "at"),
+    }),
+  );
+}
+
+/** When each worker was last heard of. */
+export function listBeats(connection: SqliteConnection): readonly Beat[] {
+  const now = readClock(connection);
+  return rows(connection, BEATS).map(({ worker, beaten_at }) => {
+    const beatenAt = integer(beaten_at, "beaten_at");
+    return { worker: oneOf(worker, "worker", WORKERS), beatenAt, ageMs: now - beatenAt };
+  });
+}
+
+/** Held unknowns end by time; others only by somebody's verdict. The index `oncekey_ended` has the same words. */
+export const ENDABLE = "state <> 'in_progress' AND (state <> 'unknown' OR disposition = 'hold')";
+
+const STALE = "WHERE state = 'in_progress' AND lease_until <= ? ORDER BY lease_until";
+const LOOKS =
+  "WHERE state = 'unknown' AND disposition = 'reconcile' AND next_look_at <= ? ORDER BY next_look_at";
+const ENDED = `SELECT rowid AS number, retain_until FROM oncekey_records
+  WHERE ${ENDABLE} AND retain_until <= ? AND (retain_until, rowid) > (?, ?) ORDER BY retain_until, rowid LIMIT ?`;
+const COUNT = `SELECT state, disposition, count(*) AS records, min(claimed_at) AS oldest
+  FROM oncekey_records GROUP BY state, disposition`;
+const COUNT_ENDED = `SELECT count(*) AS ended FROM oncekey_records WHERE ${ENDABLE} AND retain_until <= ?`;
+const AUDITS = `SELECT actor, action, reason, state_before, state_after, at FROM oncekey_audit
+  WHERE record_id = ? ORDER BY number`;
+const WORKERS = ["sweeper", "reconciler", "purge"] as const;
+const BEATS = "SELECT worker, beaten_at FROM oncekey_beats";
+
+function equal(column: string, value: SqliteValue | undefined) {
+  return value === undefined ? [] : [{ condition: `${column} = ?`, value }];
+}
+
+const stateOf = (value: unknown, name: string) =>
+  oneOf(value, name, ["in_progress", "released", "unknown", "completed", "failed_permanent"]);

@@ -1,0 +1,62 @@
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client } from "pg";
+import { inject } from "vitest";
+import { type SqliteDriver, sqliteModule } from "./sqlite-module.ts";
+
+const opened = new Set<"SQLite" | "PostgreSQL">();
+
+/** Names the databases that this test file asked for. */
+export function storesOpened(): readonly string[] {
+  return [...opened];
+}
+
+/** Says whether this run has a PostgreSQL: `test.skipIf(!postgresIsHere())`. In CI a run without one has failed already. */
+export function postgresIsHere(): boolean {
+  return inject("postgres").kind === "running";
+}
+
+/** Creates an empty database of its own on the run's server; `drop` removes it with every connection to it. */
+export async function freshPostgresDatabase(): Promise<{
+  readonly url: string;
+  readonly drop: () => Promise<void>;
+}> {
+  const service = inject("postgres");
+  if (service.kind === "missing") {
+    throw new Error(`There is no PostgreSQL in this run (${service.reason}). Ask postgresIsHere() first.`);
+  }
+  opened.add("PostgreSQL");
+  const name = `oncekey_${randomBytes(8).toString("hex")}`;
+  await runOn(service.url, `create database ${name} template template0`);
+  const url = new URL(service.url);
+  url.pathname = `/${name}`;
+  return { url: url.href, drop: () => runOn(service.url, `drop database if exists ${name} with (force)`) };
+}
+
+async function runOn(url: string, statement: string): Promise<void> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Names a database file, not yet created, in a folder of its own; `remove` removes the folder. */
+export function freshSqliteFile(): { readonly path: string; readonly remove: () => void } {
+  opened.add("SQLite");
+  const folder = mkdtempSync(join(tmpdir(), "oncekey-sqlite-"));
+  return {
+    path: join(folder, "test.db"),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+/** The class that opens SQLite files: Node's own where this Node has it, else the same API from npm. */
+export function sqliteDriver(): SqliteDriver["DatabaseSync"] {
+  opened.add("SQLite");
+  return sqliteModule().DatabaseSync;
+}
