@@ -17,6 +17,7 @@ export {
   type RunningAttempt,
   type Seen,
 } from "./engine/operation.ts";
+export { NotRun, type Ran, type RunAttempt, type RunRequest } from "./engine/run.ts";
 export {
   ConfigurationError,
   type ErrorCode,

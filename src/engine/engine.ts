@@ -6,12 +6,21 @@ import {
   settlePolicy,
 } from "../core/policy.ts";
 import { ConfigurationError } from "../errors.ts";
-import type { Settling, Store, TransactionalStore } from "../stores/store.ts";
+import type { Awaitable, Settling, Store, TransactionalStore } from "../stores/store.ts";
 import { askedFor, type BeginRequest, type Begun, beginWith } from "./begin.ts";
 import { claimFlow } from "./claim.ts";
 import type { Context } from "./context.ts";
 import { createDriver } from "./driver.ts";
 import { createEvents, type Listener } from "./events.ts";
+import type { Returned } from "./returned.ts";
+import {
+  attemptRun,
+  attemptTransaction,
+  type Ran,
+  type RunAttempt,
+  type RunRequest,
+  valueOrThrow,
+} from "./run.ts";
 import { nodeRuntime, type Runtime } from "./runtime.ts";
 import type { Settler } from "./settler.ts";
 
@@ -36,6 +45,18 @@ export interface Engine<Tx = never, Settles extends Settling = Settling> {
   readonly policy: Policy;
   /** Claims, or says why not. A store out of reach is an answer, not a throw; nothing ran then. */
   readonly begin: (request: BeginRequest) => Promise<Begun<Tx>>;
+  /** Runs a function once per (principal, operation, key) and keeps its value; throws `NotRun` where it may not run. */
+  readonly run: <T>(request: RunRequest, work: (attempt: RunAttempt) => Awaitable<T>) => Promise<T>;
+  /** The same, with every outcome as a value. */
+  readonly attemptRun: <T>(
+    request: RunRequest,
+    work: (attempt: RunAttempt) => Awaitable<T>,
+  ) => Promise<Ran<T>>;
+  /** Commits what the function does through `tx` together with the record and its value. */
+  readonly runInTransaction: <T>(
+    request: RunRequest,
+    work: (tx: Tx, attempt: RunAttempt) => Returned<Settles, T>,
+  ) => Promise<T>;
   /** Hears of everything that happens; returns what stops the listening. */
   readonly subscribe: (listener: Listener) => () => void;
   /** Refuses new claims, lets running attempts end within `drain`, judges at once what is left. The store stays open. */
@@ -80,14 +101,34 @@ export function createEngine<Tx, Settles extends Settling>(
     running,
     draining: () => draining,
   };
+  const begin = (request: BeginRequest) =>
+    beginWith(context, request, (budget) => driver.drive(claimFlow(askedFor(context, request), budget)));
   return {
-    ...{ store, transactions, policy, context, subscribe: events.subscribe },
+    ...{ store, transactions, policy, context, begin, ...runs<Tx, Settles>(begin, transactions) },
+    subscribe: events.subscribe,
     settlers: new Map(),
-    begin: (request) =>
-      beginWith(context, request, (budget) => driver.drive(claimFlow(askedFor(context, request), budget))),
     close: async ({ drain = 10_000 } = {}) => {
       draining = true;
       await drained(context, durationOf("drain", drain));
+    },
+  };
+}
+
+function runs<Tx, Settles extends Settling>(
+  begin: Engine<Tx, Settles>["begin"],
+  transactions: Store | null,
+): Pick<Engine<Tx, Settles>, "run" | "attemptRun" | "runInTransaction"> {
+  return {
+    run: async (request, work) => valueOrThrow(request, await attemptRun(begin, request, work)),
+    attemptRun: (request, work) => attemptRun(begin, request, work),
+    runInTransaction: async <T>(
+      request: RunRequest,
+      work: (tx: Tx, attempt: RunAttempt) => Returned<Settles, T>,
+    ) => {
+      if (transactions === null)
+        throw new ConfigurationError("store", "has no transactions; use run instead");
+      const unit = (tx: Tx, attempt: RunAttempt): Awaitable<T> => work(tx, attempt);
+      return valueOrThrow(request, await attemptTransaction(begin, request, unit));
     },
   };
 }

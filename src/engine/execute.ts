@@ -7,6 +7,7 @@ import { type Answered, askedFor, type BeginRequest, beginWith } from "./begin.t
 import type { Context } from "./context.ts";
 import type { Written } from "./ending.ts";
 import { openingFlow } from "./opening.ts";
+import { settled } from "./settled.ts";
 import type { Settler } from "./settler.ts";
 import { abandonFlow, finishFlow } from "./settling.ts";
 
@@ -68,23 +69,16 @@ export async function executeOperation<Tx>(
 }
 
 async function perform<Tx>(attempt: Attempt<Tx>, execution: Execution<Tx>): Promise<Performed> {
-  const { signal } = attempt;
-  const performing = new Promise<Uint8Array>((resolve) =>
-    resolve(execution.perform(attempt.record(), signal)),
-  );
-  const heard = performing.then(
-    (result): Performed => ({ kind: "result", result }),
-    (error: unknown): Performed => {
-      if (error instanceof NotPerformed) return { kind: "not_performed", error };
-      return { kind: "unheard", reason: saidBy(error), late: null };
-    },
-  );
-  const unsettled = new Promise<Performed>((resolve) => {
-    const giveUp = () => resolve({ kind: "unheard", reason: saidBy(signal.reason), late: performing });
-    if (signal.aborted) giveUp();
-    else signal.addEventListener("abort", giveUp, { once: true });
-  });
-  return await Promise.race([heard, unsettled]);
+  const ran = await settled(() => execution.perform(attempt.record(), attempt.signal), attempt.signal);
+  switch (ran.kind) {
+    case "returned":
+      return { kind: "result", result: ran.value };
+    case "aborted":
+      return { kind: "unheard", reason: saidBy(ran.reason), late: ran.late };
+    case "threw":
+      if (ran.error instanceof NotPerformed) return { kind: "not_performed", error: ran.error };
+      return { kind: "unheard", reason: saidBy(ran.error), late: null };
+  }
 }
 
 async function leaveInDoubt<Tx>(

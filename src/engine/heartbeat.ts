@@ -37,9 +37,7 @@ export function keepAlive<Tx>(context: Context<Tx>, holding: Holding, maxRunMs: 
     if (leftMs > 0) return after(leftMs, watchLease);
     holding.lose("The lease ended before it could be renewed.");
   };
-  const timeIsUp = () => {
-    holding.abort(new OutcomeUnknown(`${holding.held().operation} did not end within ${maxRunMs} ms.`));
-  };
+  const timeIsUp = () => holding.abort(new OutcomeUnknown(`The work did not end within ${maxRunMs} ms.`));
   after(policy.heartbeatMs, beats);
   after(policy.leaseMs, watchLease);
   after(maxRunMs, timeIsUp);

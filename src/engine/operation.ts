@@ -1,7 +1,6 @@
 import { type Duration, parseDuration } from "../core/policy.ts";
 import type { Answer, KeyRecord, ProviderKind } from "../core/record.ts";
 import { ConfigurationError } from "../errors.ts";
-import type { Awaitable, Settling } from "../stores/store.ts";
 import { type AnswerInit, toAnswer } from "./answer.ts";
 import type { BeginRequest } from "./begin.ts";
 import { codec } from "./codec.ts";
@@ -10,10 +9,8 @@ import type { Context } from "./context.ts";
 import { downstreamKey } from "./downstream-key.ts";
 import type { Engine } from "./engine.ts";
 import { type Executed, executeOperation } from "./execute.ts";
+import type { Awaitable, Returned, Settling } from "./returned.ts";
 import type { Settler } from "./settler.ts";
-
-/** What a function returns that runs inside a transaction: at once where the store's transactions must not wait. */
-export type Returned<Settles extends Settling, T> = Settles extends "sync" ? T : Awaitable<T>;
 
 /** The attempt as an operation's functions see it. */
 export interface AttemptView {

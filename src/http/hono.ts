@@ -1,7 +1,7 @@
 import type { Context, Handler } from "hono";
 import type { Engine } from "../engine/engine.ts";
 import type { OperationRoute } from "../engine/operation.ts";
-import type { Awaitable, Settling } from "../stores/store.ts";
+import type { Awaitable, Settling } from "../engine/returned.ts";
 import type { Exchange } from "./exchange.ts";
 import {
   createRoute,

@@ -1,8 +1,8 @@
 import type { Attempt } from "../engine/attempt.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { OperationRoute } from "../engine/operation.ts";
+import type { Settling } from "../engine/returned.ts";
 import { ConfigurationError } from "../errors.ts";
-import type { Settling } from "../stores/store.ts";
 import type { Exchange } from "./exchange.ts";
 import { createGuard, type Guard, type RouteSettings, UNPROTECTED } from "./guard.ts";
 import { replyToExecuted } from "./replies.ts";

@@ -64,32 +64,17 @@ function* reconcileOne<Tx>(
   record: Unknown,
 ): TransactionFlow<Result, Tx> {
   const { emit, runtime, policy } = context;
-  const { operation, identity } = record;
-  const settler = settlers.get(operation);
+  const settler = settlers.get(record.operation);
   try {
-    if (settler === undefined)
-      return yield* postpone(context, record, false, `No worker here knows ${operation}.`);
+    if (settler === undefined) {
+      return yield* postpone(context, record, false, `No worker here knows ${record.operation}.`);
+    }
     const change = { writeId: runtime.newId(), owner: runtime.newId(), leaseMs: policy.leaseMs };
     const taken = yield* replace(seen(record), look(record, change), "never");
     if (taken.kind !== "replaced" || taken.record.state !== "unknown") return "passed";
-    const result = yield* settle(context, settler, taken.record);
-    const to = result === "settled" ? "completed" : result === "released" ? "released" : null;
-    if (to !== null) {
-      const reason = "The provider was asked.";
-      emit({
-        type: "transition",
-        by: "reconciler",
-        operation,
-        identity,
-        attempt: taken.record.attempt,
-        from: "unknown",
-        to,
-        reason,
-      });
-    }
-    return result;
+    return yield* settle(context, settler, taken.record);
   } catch (error) {
-    emit({ type: "failure", what: `reconciling ${operation}`, error });
+    emit({ type: "failure", what: `reconciling ${record.operation}`, error });
     return "failed";
   }
 }
@@ -99,16 +84,17 @@ function* settle<Tx>(
   settler: Settler<Tx>,
   record: Unknown,
 ): TransactionFlow<Result, Tx> {
-  const sighting = yield* sight(context, settler, record);
+  const sighting = yield* sight(settler, record);
   switch (sighting.kind) {
     case "found": {
       const written = yield* finishFlow(context, settler, record, sighting.result);
       if (written.kind === "lost") return "passed";
-      return written.record.state === "unknown" ? "waiting" : "settled";
+      return tell(context, record, written.record) ? "settled" : "waiting";
     }
     case "cancelled": {
       const written = yield* abandonFlow(context, settler, record, "cancelled");
-      return written.kind === "lost" && written.record?.state !== "released" ? "passed" : "released";
+      const released = written.record?.state === "released" && written.record.owner === record.owner;
+      return released && tell(context, record, written.record) ? "released" : "passed";
     }
     case "not_found":
       return yield* postpone(
@@ -132,6 +118,18 @@ function* settle<Tx>(
   }
 }
 
+/** Tells the listeners of a record that a look has ended; false when it is still unknown. */
+function tell<Tx>(
+  { emit }: Context<Tx>,
+  { operation, identity, attempt }: Unknown,
+  ended: KeyRecord,
+): boolean {
+  if (ended.state === "unknown") return false;
+  const move = { from: "unknown", to: ended.state, reason: "The provider was asked." } as const;
+  emit({ type: "transition", by: "reconciler", operation, identity, attempt, ...move });
+  return true;
+}
+
 type Sighted =
   | Sighting
   | { readonly kind: "cancelled" }
@@ -139,11 +137,7 @@ type Sighted =
   | { readonly kind: "cannot_ask" };
 
 /** What is kept already, else what the provider says; not found there means to cancel where that can be. */
-function* sight<Tx>(
-  _context: Context<Tx>,
-  { look: ask, cancel }: Settler<Tx>,
-  record: Unknown,
-): TransactionFlow<Sighted, Tx> {
+function* sight<Tx>({ look: ask, cancel }: Settler<Tx>, record: Unknown): TransactionFlow<Sighted, Tx> {
   const { result } = record.evidence;
   if (result !== null) return { kind: "found", result };
   if (ask === null) return { kind: "cannot_ask" };

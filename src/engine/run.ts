@@ -1,0 +1,256 @@
+import { concludeEnding, type Ending } from "../core/ending.ts";
+import { type CheckedName, checkKey, checkOperation, checkPrincipal } from "../core/key.ts";
+import { type Duration, parseDuration } from "../core/policy.ts";
+import type { Answer, Effects, Identity, KeyRecord } from "../core/record.ts";
+import {
+  ConfigurationError,
+  NotPerformed,
+  OncekeyError,
+  OutcomeUnknown,
+  PermanentFailure,
+} from "../errors.ts";
+import type { Awaitable } from "../stores/store.ts";
+import type { Attempt, Ended } from "./attempt.ts";
+import type { Answered, BeginRequest, Begun } from "./begin.ts";
+import { codec } from "./codec.ts";
+import { following } from "./command.ts";
+import { inputFingerprint } from "./input.ts";
+import { type Settled, settled } from "./settled.ts";
+import type { Worked } from "./transaction.ts";
+import { encodeValue } from "./values.ts";
+
+/** A call of a function that must not run twice. */
+export interface RunRequest {
+  readonly operation: string;
+  readonly principal: string;
+  readonly key: string;
+  /** What the call is about: the same key with another input is refused. Plain data. */
+  readonly input?: unknown;
+  readonly correlationId?: string;
+  readonly onAmbiguous?: "keep" | "rerun";
+  readonly maxRunTime?: Duration;
+}
+
+/** What the function is told of its attempt. */
+export interface RunAttempt {
+  readonly number: number;
+  readonly signal: AbortSignal;
+  readonly downstreamKey: (step: string) => string;
+}
+
+/** How a call went; the value of a replay equals the first one's. */
+export type Ran<T> =
+  | { readonly kind: "first" | "replayed"; readonly value: T }
+  /** Refused for good by `PermanentFailure`; every copy of the call is refused alike. */
+  | { readonly kind: "refused"; readonly failure: unknown; readonly replayed: boolean }
+  /** The attempt lost its key, or its outcome could not be kept: ask again with the same key. */
+  | { readonly kind: "unsettled"; readonly record: KeyRecord | null }
+  | Exclude<Answered, { readonly kind: "replay" }>;
+
+type Begin<Tx> = (request: BeginRequest) => Promise<Begun<Tx>>;
+
+/** Not an HTTP answer. */
+const NO_STATUS = 0;
+
+/** Runs `work` unless its outcome is known; throws what `work` threw, once that is on record. */
+export async function attemptRun<Tx, T>(
+  begin: Begin<Tx>,
+  request: RunRequest,
+  work: (attempt: RunAttempt) => Awaitable<T>,
+): Promise<Ran<T>> {
+  const begun = await begin(beginRequest(request, "none"));
+  if (begun.kind !== "proceed") return answered(request, begun);
+  const { attempt } = begun;
+  const ran = await settled(() => work(viewOf(attempt)), attempt.signal);
+  if (ran.kind !== "returned") return await failed(request, attempt, errorOf(ran));
+  const encoded = encodeValue(ran.value);
+  const ended = await attempt.complete(encoded.kind === "encoded" ? kept(encoded.bytes) : NOT_KEPT);
+  if (encoded.kind === "encoded") return ranBy(request, ended, attempt);
+  const message = `The value of ${request.operation} cannot be kept: ${encoded.path} ${encoded.reason}. The work is done.`;
+  throw new OncekeyError("value_unsupported", message);
+}
+
+/** Commits what `work` does together with its value; a duplicate gets the value that was committed. */
+export async function attemptTransaction<Tx, T>(
+  begin: Begin<Tx>,
+  request: RunRequest,
+  work: (tx: Tx, attempt: RunAttempt) => Awaitable<T>,
+): Promise<Ran<T>> {
+  const begun = await begin(beginRequest(request, "transaction"));
+  if (begun.kind !== "proceed") return answered(request, begun);
+  const { attempt } = begun;
+  const values = codec<T>(`the value of ${request.operation}`);
+  const unit = (tx: Tx) =>
+    following(work(tx, viewOf(attempt)), (value): Worked<null> => {
+      return { kind: "keep", state: "completed", answer: kept(values.encode(value)), value: null };
+    });
+  const ran = await settled(() => attempt.transaction(unit), attempt.signal);
+  if (ran.kind !== "returned") return await failed(request, attempt, errorOf(ran));
+  const transacted = ran.value;
+  if (transacted.kind === "undone")
+    throw new Error("A transaction was undone although it cannot ask for that.");
+  const { record } = transacted;
+  return ranBy(request, record === null ? { kind: "lost", record } : { kind: "kept", record }, attempt);
+}
+
+/** The value, or a typed error that says why there is none. */
+export function valueOrThrow<T>(request: RunRequest, ran: Ran<T>): T {
+  switch (ran.kind) {
+    case "first":
+    case "replayed":
+      return ran.value;
+    case "refused":
+      throw new PermanentFailure(ran.failure, `${request.operation} was refused for good.`);
+    case "store_unavailable":
+    case "record_corrupt":
+      throw ran.error;
+    case "in_progress":
+      throw new NotRun(
+        "in_progress",
+        `${request.operation} is already running under this key.`,
+        ran.retryAfterMs,
+      );
+    case "mismatch":
+      throw new NotRun(
+        "key_reused",
+        `This key belongs to a call of ${request.operation} with another input.`,
+        null,
+      );
+    case "unverifiable":
+      throw new NotRun(
+        "fingerprint_unverifiable",
+        "The first call was recorded under a rule that is gone.",
+        null,
+      );
+    case "outcome_unknown":
+      throw new NotRun(
+        "outcome_unknown",
+        `Nobody knows what became of ${request.operation}.`,
+        ran.retryAfterMs,
+      );
+    case "unsettled":
+      throw new NotRun(
+        "outcome_unknown",
+        `The outcome of ${request.operation} is not on record yet; ask again.`,
+        null,
+      );
+    case "response_not_stored":
+      throw new NotRun("response_not_stored", `${request.operation} is done; its value was not kept.`, null);
+    case "draining":
+      throw new NotRun("draining", "This process is shutting down; nothing was run.", null);
+  }
+}
+
+/** The function was not run by this call; `code` says why. */
+export class NotRun extends OncekeyError {
+  override readonly name = "NotRun";
+  /** When another try may find an answer; `null` where time alone changes nothing. */
+  readonly retryAfterMs: number | null;
+
+  constructor(code: OncekeyError["code"], message: string, retryAfterMs: number | null) {
+    super(code, message);
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+function beginRequest(request: RunRequest, effects: Effects): BeginRequest {
+  const { correlationId, onAmbiguous, maxRunTime } = request;
+  const run = maxRunTime === undefined ? null : parseDuration(maxRunTime);
+  if (run?.kind === "bad") throw new ConfigurationError("maxRunTime", `must be ${run.reason}`);
+  return {
+    identity: identityOf(request),
+    operation: request.operation,
+    effects,
+    fingerprint: inputFingerprint(request.input),
+    ...(correlationId === undefined ? {} : { correlationId }),
+    ...(onAmbiguous === undefined ? {} : { onAmbiguous }),
+    ...(run === null ? {} : { maxRunMs: run.ms }),
+  };
+}
+
+function identityOf({ principal, operation, key }: RunRequest): Identity {
+  return {
+    kind: "run",
+    principal: usable("principal", "principal_unresolved", checkPrincipal(principal)),
+    operation: usable("operation", "configuration", checkOperation(operation)),
+    key: usable("key", "key_invalid", checkKey(key)),
+  };
+}
+
+function usable(what: string, code: OncekeyError["code"], checked: CheckedName): string {
+  switch (checked.kind) {
+    case "valid":
+      return checked.value;
+    case "missing":
+      throw new OncekeyError(what === "key" ? "key_missing" : code, `There is no ${what}; nothing was run.`);
+    case "invalid":
+      throw new OncekeyError(code, `${checked.reason} Nothing was run.`);
+  }
+}
+
+function answered<T>(request: RunRequest, begun: Answered): Ran<T> {
+  if (begun.kind !== "replay") return begun;
+  return recalled(request, begun.record, begun.answer, true);
+}
+
+function ranBy<Tx, T>(request: RunRequest, ended: Ended, attempt: Attempt<Tx>): Ran<T> {
+  if (ended.kind === "unkept") return { kind: "unsettled", record: null };
+  const { record } = ended;
+  if (record?.state !== "completed" && record?.state !== "failed_permanent")
+    return { kind: "unsettled", record };
+  return recalled(request, record, record.answer, record.owner !== attempt.record().owner);
+}
+
+function recalled<T>(request: RunRequest, record: KeyRecord, { body }: Answer, replayed: boolean): Ran<T> {
+  if (body === null) return { kind: "unsettled", record };
+  if (record.state === "failed_permanent") {
+    return {
+      kind: "refused",
+      failure: codec<unknown>(`the refusal of ${request.operation}`).decode(body),
+      replayed,
+    };
+  }
+  const value = codec<T>(`the value of ${request.operation}`).decode(body);
+  return { kind: replayed ? "replayed" : "first", value };
+}
+
+async function failed<Tx, T>(request: RunRequest, attempt: Attempt<Tx>, error: unknown): Promise<Ran<T>> {
+  const conclusion = concludeEnding(attempt.record(), endingOf(request, error));
+  switch (conclusion.kind) {
+    case "conclude":
+      return ranBy(request, await attempt.fail(conclusion.answer), attempt);
+    case "release": {
+      const ended = await attempt.release();
+      if (ended.kind === "lost") return ranBy(request, ended, attempt);
+      throw error;
+    }
+    case "doubt": {
+      const ended = await attempt.doubt(conclusion.doubt);
+      if (ended.kind === "lost") return ranBy(request, ended, attempt);
+      throw error;
+    }
+  }
+}
+
+function endingOf(request: RunRequest, error: unknown): Ending {
+  if (error instanceof NotPerformed) return { kind: "not_performed" };
+  if (error instanceof OutcomeUnknown) return { kind: "outcome_unknown", reason: error.message };
+  if (!(error instanceof PermanentFailure)) return { kind: "threw" };
+  const answer = kept(codec<unknown>(`the refusal of ${request.operation}`).encode(error.answer));
+  return { kind: "permanent_failure", answer };
+}
+
+function viewOf<Tx>({ number, signal, downstreamKey }: Attempt<Tx>): RunAttempt {
+  return { number, signal, downstreamKey };
+}
+
+function errorOf(ran: Exclude<Settled<unknown>, { kind: "returned" }>): unknown {
+  return ran.kind === "threw" ? ran.error : ran.reason;
+}
+
+/** The work is done, its value is not repeatable. */
+const NOT_KEPT: Answer = { status: NO_STATUS, headers: [], body: null };
+
+function kept(body: Uint8Array): Answer {
+  return { status: NO_STATUS, headers: [], body };
+}
