@@ -38,7 +38,7 @@ export interface Attempt<Tx> {
   readonly fail: (answer: Answer) => Promise<Ended>;
   readonly release: () => Promise<Ended>;
   readonly doubt: (doubt: Doubt) => Promise<Ended>;
-  /** Judges the attempt as if it had died just now: for a process that must stop. */
+  /** Judges the attempt as if it had died just now, for a process that must stop; an ending under way stands. */
   readonly abandon: (reason: string) => Promise<Ended>;
   /** Ends by a flow of another kind (an operation's), in this attempt's own order of writes. */
   readonly endBy: (ending: (held: Held, untilMs: number) => Promise<Ended>) => Promise<Ended>;
@@ -82,12 +82,21 @@ export function createAttempt<Tx>(context: Context<Tx>, start: Start): Attempt<T
     downstreamKey: (step) => downstreamKey(context.namespace, holding.held(), step),
     transaction: once(operation, (run) => transact(context, holding, run, close)),
     ...endings(context, end),
+    abandon: async (reason) =>
+      ended ? { kind: "unkept" } : end((record) => judged(context, record, reason)),
   };
+}
+
+function judged<Tx>(context: Context<Tx>, record: Held, reason: string): RecordWrite {
+  const { doubtful, released } = writes(context);
+  const verdict = judgeDeath(record, reason);
+  return verdict.kind === "release" ? released(record) : doubtful(record, verdict.doubt);
 }
 
 type End = (next: (record: Held) => RecordWrite) => Promise<Ended>;
 
-function endings<Tx>({ runtime, policy }: Context<Tx>, end: End) {
+/** The versions that end an attempt. */
+function writes<Tx>({ runtime, policy }: Context<Tx>) {
   const doubtful = (record: Held, reasoned: Doubt): RecordWrite => {
     const writeId = runtime.newId();
     if (record.state === "unknown") return touch(record, { writeId });
@@ -97,17 +106,16 @@ function endings<Tx>({ runtime, policy }: Context<Tx>, end: End) {
     release(record, { writeId: runtime.newId(), retainMs: policy.releasedRetentionMs });
   const concluded = (record: Held, state: "completed" | "failed_permanent", answer: Answer) =>
     conclude(record, { writeId: runtime.newId(), state, answer, retainMs: policy.retentionMs });
-  const judged = (record: Held, reason: string): RecordWrite => {
-    if (record.state === "unknown") return touch(record, { writeId: runtime.newId() });
-    const verdict = judgeDeath(record, reason);
-    return verdict.kind === "release" ? released(record) : doubtful(record, verdict.doubt);
-  };
+  return { doubtful, released, concluded };
+}
+
+function endings<Tx>(context: Context<Tx>, end: End) {
+  const { doubtful, released, concluded } = writes(context);
   return {
     complete: (answer: Answer) => end((record) => concluded(record, "completed", answer)),
     fail: (answer: Answer) => end((record) => concluded(record, "failed_permanent", answer)),
     release: () => end(released),
     doubt: (reasoned: Doubt) => end((record) => doubtful(record, reasoned)),
-    abandon: (reason: string) => end((record) => judged(record, reason)),
   };
 }
 

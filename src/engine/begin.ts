@@ -1,7 +1,7 @@
 import type { OnAmbiguous } from "../core/decide.ts";
 import type { Due, Effects, Identity, InProgress, StepOf } from "../core/record.ts";
 import type { Claim } from "../core/transition.ts";
-import { RecordCorrupt } from "../errors.ts";
+import { OncekeyError, RecordCorrupt } from "../errors.ts";
 import { type Attempt, createAttempt } from "./attempt.ts";
 import type { Asked, Claimed, Final, Moved } from "./claim.ts";
 import type { Context } from "./context.ts";
@@ -71,7 +71,8 @@ export async function beginWith<Tx>(
     if (claimed.kind === "final") return claimed.decision;
     return { kind: "proceed", attempt: adopt(context, claimed.record, startedMs, request.maxRunMs) };
   } catch (error) {
-    if (passes(error)) {
+    if (passes(error) || isSchemaMissing(error)) {
+      emit({ type: "failure", what: `claiming a key for ${operation}`, error });
       emit({ type: "request", operation, outcome: "store_unavailable" });
       return { kind: "store_unavailable", error };
     }
@@ -79,6 +80,11 @@ export async function beginWith<Tx>(
     emit({ type: "record_corrupt", operation, identity, error });
     return { kind: "record_corrupt", error };
   }
+}
+
+/** To a client, tables that are not there are a store that is not there. */
+function isSchemaMissing(error: unknown): error is OncekeyError {
+  return error instanceof OncekeyError && error.code === "schema_missing";
 }
 
 /** Contention on one key is over within a few of these; the store timeout bounds them in time. */

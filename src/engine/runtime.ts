@@ -18,13 +18,12 @@ export interface Timer {
   cancel(): void;
 }
 
-/** The runtime of Node itself. Its timers do not keep the process alive. */
+/** The runtime of Node itself. A running attempt keeps the process alive; everything else cancels its timers. */
 export function nodeRuntime(): Runtime {
   const timer = (ms: number): Timer => {
     let handle: ReturnType<typeof setTimeout> | undefined;
     const expired = new Promise<void>((resolve) => {
       handle = setTimeout(resolve, Math.min(ms, LONGEST_TIMER_MS));
-      handle.unref();
     });
     return { expired, cancel: () => clearTimeout(handle) };
   };

@@ -140,7 +140,7 @@ function strayMember(value: object, length: number): Refusal | undefined {
 /** Object literals of any realm, and objects without a prototype. */
 function isPlain(prototype: unknown): boolean {
   if (typeof prototype !== "object" || prototype === null) return prototype === null;
-  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype, "isPrototypeOf");
+  return Object.hasOwn(prototype, "isPrototypeOf");
 }
 
 function className(value: object): string {
