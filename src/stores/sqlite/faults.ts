@@ -14,7 +14,7 @@ export function isOutdated(error: unknown): boolean {
 
 /** Whether another row still refers to the one that was to go. */
 export function isForeignKey(error: unknown): boolean {
-  return codeOf(error) === "CONSTRAINT" && extendedCodeOf(error) === CONSTRAINT_FOREIGNKEY;
+  return extendedCodeOf(error) === CONSTRAINT_FOREIGNKEY;
 }
 
 /** What a driver's error means to those who use the store; errors that mean nothing to them stay as they are. */
@@ -93,6 +93,21 @@ const CODES = {
 
 type Code = (typeof CODES)[keyof typeof CODES] | "CLOSED";
 
+/** SQLite's own words for them: some drivers leave the code out where they read rows. */
+const WORDS: readonly (readonly [words: RegExp, code: Code])[] = [
+  [/database is locked/, "BUSY"],
+  [/database table is locked|database schema is locked/, "LOCKED"],
+  [/too big/, "TOOBIG"],
+  [/attempt to write a readonly database/, "READONLY"],
+  [/disk I\/O error/, "IOERR"],
+  [/database disk image is malformed/, "CORRUPT"],
+  [/database or disk is full/, "FULL"],
+  [/unable to open database file/, "CANTOPEN"],
+  [/locking protocol/, "PROTOCOL"],
+  [/file is not a database/, "NOTADB"],
+  [/no such table|no such column|has no column named/, "ERROR"],
+];
+
 const BUSY_SNAPSHOT = 517;
 const CONSTRAINT_FOREIGNKEY = 787;
 const EXTENDED: Readonly<Record<string, number>> = {
@@ -111,7 +126,7 @@ function codeOf(error: unknown): Code | undefined {
   }
   const name = /^SQLITE_([A-Z]+)/.exec(symbolOf(error))?.[1];
   if (name !== undefined) return Object.values(CODES).find((code) => code === name);
-  return error instanceof RangeError && /too big/.test(error.message) ? "TOOBIG" : undefined;
+  return WORDS.find(([words]) => words.test(error.message))?.[1];
 }
 
 function extendedCodeOf(error: unknown): number | undefined {

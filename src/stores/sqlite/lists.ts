@@ -31,14 +31,14 @@ export function listRecords(connection: SqliteConnection, query: ListQuery): Lis
     ...equal("operation", query.operation),
     ...equal("correlation_id", query.correlationId),
   ];
-  const after = before === undefined ? [] : [before.updatedAt, recordId(before.identity)];
+  const place = before === undefined ? [] : [before.updatedAt, recordId(before.identity)];
   const wanted = [
     ...filters.map(({ condition }) => condition),
     ...(before === undefined ? [] : ["(updated_at, id) < (?, ?)"]),
   ];
   const where = wanted.length === 0 ? "" : `WHERE ${wanted.join(" AND ")}`;
-  const conditions = `${where} ORDER BY updated_at DESC, id DESC`;
-  const parameters = [...filters.map(({ value }) => value), ...after];
+  const conditions = `${where} ORDER BY oncekey_records.updated_at DESC, id DESC`;
+  const parameters = [...filters.map(({ value }) => value), ...place];
   return { ...readRecords(connection, { conditions, parameters, limit }), now: readClock(connection) };
 }
 
@@ -121,9 +121,10 @@ export function listBeats(connection: SqliteConnection): readonly Beat[] {
 /** Held unknowns end by time; others only by somebody's verdict. The index `oncekey_ended` has the same words. */
 export const ENDABLE = "state <> 'in_progress' AND (state <> 'unknown' OR disposition = 'hold')";
 
-const STALE = "WHERE state = 'in_progress' AND lease_until <= ? ORDER BY lease_until";
+// Columns in ORDER BY bear their table: alone they would name the texts that are selected.
+const STALE = "WHERE state = 'in_progress' AND lease_until <= ? ORDER BY oncekey_records.lease_until";
 const LOOKS =
-  "WHERE state = 'unknown' AND disposition = 'reconcile' AND next_look_at <= ? ORDER BY next_look_at";
+  "WHERE state = 'unknown' AND disposition = 'reconcile' AND next_look_at <= ? ORDER BY oncekey_records.next_look_at";
 const ENDED = `SELECT rowid AS number, retain_until FROM oncekey_records
   WHERE ${ENDABLE} AND retain_until <= ? AND (retain_until, rowid) > (?, ?) ORDER BY retain_until, rowid LIMIT ?`;
 const COUNT = `SELECT state, disposition, count(*) AS records, min(claimed_at) AS oldest

@@ -11,18 +11,18 @@ export function insertRecord(connection: SqliteConnection, write: RecordWrite): 
   const asked = toRow(write);
   const now = readClock(connection);
   const draft = { ...stampRow(asked, { attempt: 0, revision: 1, now }), attempt: given(write) };
-  const attempt = numbered(
-    connection,
-    write,
-    rows(
+  const inserted =
+    run(
       connection,
       INSERT,
       COLUMNS.map((column) => draft[column]),
-    ),
-  );
-  if (attempt !== null) return { inserted: true, record: fromRow({ ...draft, attempt }, identity), now };
+    ) === 1;
+  if (inserted) {
+    const attempt = draft.attempt ?? nextAttempt(connection);
+    return { inserted, record: fromRow({ ...draft, attempt }, identity), now };
+  }
   const { record } = readRecord(connection, identity);
-  if (record !== null) return { inserted: false, record, now };
+  if (record !== null) return { inserted, record, now };
   throw new StoreContention(
     "The record vanished while it was being claimed. Nothing was applied; try again.",
   );
@@ -35,9 +35,9 @@ export function replaceRecord(connection: SqliteConnection, seen: Seen, write: R
   const now = readClock(connection);
   const draft = { ...stampRow(asked, { attempt: 0, revision: revision + 1, now }), attempt: given(write) };
   const values = [...CHANGING.map((column) => draft[column]), recordId(identity), owner, revision];
-  const attempt = numbered(connection, write, rows(connection, REPLACE, values));
-  if (attempt !== null) return { kind: "replaced", record: fromRow({ ...draft, attempt }, identity), now };
-  return judged(readRecord(connection, identity), seen, write);
+  if (run(connection, REPLACE, values) === 0) return judged(readRecord(connection, identity), seen, write);
+  const attempt = draft.attempt ?? nextAttempt(connection);
+  return { kind: "replaced", record: fromRow({ ...draft, attempt }, identity), now };
 }
 
 /** What a replacement finds that could not be tried, because others hold the write lock, or that changed nothing. */
@@ -97,23 +97,17 @@ function given(write: RecordWrite): number | null {
 }
 
 /**
- * The number under which a statement wrote its row, `null` where it wrote none.
+ * Moves on the counter whose next number a row was just written with, and gives that number.
  *
  * All keys share one counter, which moves on in the claim's own transaction: a number that was committed never comes
- * again, not even once its record is purged (a rowid would), and a takeover gets one without a new row. It is moved on
+ * again, not even once its record is purged (a rowid would), and a takeover gets one without a new row. It moves on
  * after the row was written, so that who loses writes nothing, and so that a transaction which its user began without
  * IMMEDIATE has the write lock before it reads.
  */
-function numbered(
-  connection: SqliteConnection,
-  write: RecordWrite,
-  written: readonly Fields[],
-): number | null {
-  const [only] = written;
-  if (only === undefined) return null;
-  if (write.attempt === "next") run(connection, "UPDATE oncekey_counter SET last = last + 1");
-  const { attempt } = only;
-  return integer(attempt, "attempt");
+function nextAttempt(connection: SqliteConnection): number {
+  run(connection, "UPDATE oncekey_counter SET last = last + 1");
+  const { last } = row(connection, "SELECT last FROM oncekey_counter");
+  return integer(last, "the last attempt");
 }
 
 const IDENTITY = ["id", "kind", "principal", "identity_operation", "key"] as const;
@@ -145,9 +139,9 @@ const placeholder = (column: keyof StoredRow) =>
 
 const INSERT = `INSERT INTO oncekey_records (${COLUMNS.join(", ")})
   VALUES (${COLUMNS.map(placeholder).join(", ")})
-  ON CONFLICT (id) DO NOTHING RETURNING attempt`;
+  ON CONFLICT (id) DO NOTHING`;
 
 const REPLACE = `UPDATE oncekey_records SET ${CHANGING.map((name) => `${name} = ${placeholder(name)}`).join(", ")}
-  WHERE id = ? AND owner = ? AND revision = ? RETURNING attempt`;
+  WHERE id = ? AND owner = ? AND revision = ?`;
 
 const READ = `SELECT ${NOW} AS now, ${READABLE} FROM (SELECT 1) LEFT JOIN oncekey_records ON id = ?`;

@@ -28,7 +28,7 @@ export function session(connect: () => SqliteConnection): Session {
   const drop = () => {
     const dropped = connection;
     connection = null;
-    dropped?.close();
+    if (dropped !== null) abandon(dropped);
   };
   return {
     open,
@@ -100,6 +100,12 @@ function reached(connect: () => SqliteConnection): SqliteConnection {
       cause: error,
     });
   }
+}
+
+/** A driver may keep a connection, and its locks, alive in the background: so whatever is open is rolled back first. */
+function abandon(connection: SqliteConnection): void {
+  rollBack(connection, () => {});
+  connection.close();
 }
 
 function rollBack(connection: SqliteConnection, whenBroken: () => void): void {

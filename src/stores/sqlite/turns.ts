@@ -20,11 +20,13 @@ export interface Patience {
  * since SQLite's own waiting would block the event loop. `work` is run again as long as it throws BUSY.
  */
 export function turns(patience: Patience): Turns {
-  const breathe = breathing();
+  const stretch = workingStretch();
   let last: Promise<unknown> = Promise.resolve();
   const tried = async <T>(work: () => T, untilMs: number): Promise<T> => {
     for (let tries = 1; ; tries += 1) {
-      await breathe();
+      await null; // whoever calls from within a transaction's unit comes after it
+      while (stretch.isLong()) await nextTurn();
+      stretch.begin();
       try {
         return work();
       } catch (error) {
@@ -50,17 +52,28 @@ const LONGEST_PAUSE_MS = 16;
 /** Of synchronous work in a row before timers and sockets get their share. */
 const STRETCH_MS = 10;
 
-/** Lets the event loop turn once a stretch of synchronous work is long enough; a lone call never waits for it. */
-function breathing(): () => Promise<void> {
+/**
+ * How long this process has worked for the store since its event loop last turned. Asked right before each work and not
+ * earlier, for many may have been called for at once; a lone one never waits.
+ */
+function workingStretch() {
   let sinceMs: number | null = null;
-  return async () => {
-    if (sinceMs !== null && performance.now() - sinceMs >= STRETCH_MS) await new Promise<void>(setImmediate);
-    if (sinceMs !== null) return;
-    sinceMs = performance.now();
-    setImmediate(() => {
-      sinceMs = null;
-    });
+  return {
+    isLong: () => sinceMs !== null && performance.now() - sinceMs >= STRETCH_MS,
+    begin: () => {
+      if (sinceMs !== null) return;
+      sinceMs = performance.now();
+      setImmediate(() => {
+        sinceMs = null;
+      });
+    },
   };
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
 }
 
 function slept(durationMs: number): Promise<void> {
