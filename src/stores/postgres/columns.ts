@@ -25,7 +25,7 @@ export const COLUMNS: Readonly<Record<keyof StoredRow, ColumnType>> = {
   reference: "bytea",
   correlation_id: "text",
   evidence: "bytea",
-  looks: "integer",
+  looks: "bigint",
   disposition: "text",
   answer_status: "integer",
   answer_headers: "bytea",

@@ -63,7 +63,7 @@ function recordsTable({ records, attempts }: Tables): string {
   reference bytea,
   correlation_id text COLLATE "C",
   evidence bytea,
-  looks integer CHECK (looks >= 0),
+  looks bigint CHECK (looks >= 0),
   disposition text COLLATE "C" CHECK (disposition IN ('reconcile', 'review', 'hold')),
   answer_status integer,
   answer_headers bytea,

@@ -77,7 +77,7 @@ function removeOverdue({ records }: Tables, limit: number): Statement {
   const text = `WITH ${CLOCK},
     overdue AS (
       SELECT id FROM ${records} WHERE ${OVERDUE} ORDER BY purge_at LIMIT $1::bigint FOR UPDATE SKIP LOCKED),
-    gone AS (DELETE FROM ${records} WHERE id IN (SELECT id FROM overdue) RETURNING id)
+    gone AS (DELETE FROM ${records} WHERE id = ANY (ARRAY(SELECT id FROM overdue)) RETURNING id)
     SELECT count(*)::text AS went FROM gone`;
   return { text, values: [limit] };
 }
@@ -92,7 +92,7 @@ function removeThese({ records }: Tables, ids: readonly string[]): Statement {
   const { values, add } = parameters();
   const text = `WITH ${CLOCK},
     overdue AS (SELECT id FROM ${records} WHERE ${among(add(ids.join(","), "text"))} AND ${OVERDUE} FOR UPDATE SKIP LOCKED),
-    gone AS (DELETE FROM ${records} WHERE id IN (SELECT id FROM overdue) RETURNING id)
+    gone AS (DELETE FROM ${records} WHERE id = ANY (ARRAY(SELECT id FROM overdue)) RETURNING id)
     SELECT count(*)::text AS went FROM gone`;
   return { text, values };
 }
