@@ -18,16 +18,10 @@ export type ParsedPointer =
  * equal any other.
  */
 export function parsePointer(text: string): ParsedPointer {
-  if (text === "") {
-    return invalid(text, 'it points at the whole document; name a member, such as "/client_ts"');
-  }
-  if (!text.startsWith("/"))
-    return invalid(text, 'it must begin with "/", such as "/client_ts" or "/trace/*"');
+  if (text === "") return invalid('it points at the whole document; name a member, such as "/client_ts"');
+  if (!text.startsWith("/")) return invalid('it must begin with "/", such as "/client_ts" or "/trace/*"');
   if (/~(?![01])/.test(text)) {
-    return invalid(
-      text,
-      'a "~" must be followed by 0 or 1; write "~0" for a tilde and "~1" for a slash in a name',
-    );
+    return invalid('a "~" must be followed by 0 or 1; in a name write "~0" for a tilde and "~1" for a slash');
   }
   return { kind: "pointer", pointer: { text, steps: text.slice(1).split("/").map(parseStep) } };
 }
@@ -40,8 +34,8 @@ export function pointersTo(pointers: readonly Pointer[], depth: number, name: st
   });
 }
 
-function invalid(text: string, reason: string): ParsedPointer {
-  return { kind: "invalid", reason: `The JSON pointer ${JSON.stringify(text)} cannot be used: ${reason}.` };
+function invalid(reason: string): ParsedPointer {
+  return { kind: "invalid", reason };
 }
 
 function parseStep(step: string): PointerStep {

@@ -190,18 +190,17 @@ function below(step: string, { path, reason }: Refusal): Refusal {
   return { path: step + path, reason };
 }
 
-/** A name that begins with `$` could be taken for a tag, so then the names stand apart from the values. */
+/** A name that begins with `$` could be taken for a tag, so then the members stand behind a tag of their own. */
 function writeMembers(sink: Sink, value: object): Refusal | undefined {
   const names = Object.keys(value);
-  const apart = names.some((name) => name.startsWith("$"));
-  put(sink, apart ? `{"$object":[${JSON.stringify(names)},[` : "{");
+  const tagged = names.some((name) => name.startsWith("$"));
+  put(sink, tagged ? '{"$object":{' : "{");
   for (const [index, name] of names.entries()) {
-    if (index > 0) put(sink, ",");
-    if (!apart) put(sink, `${JSON.stringify(name)}:`);
+    put(sink, `${index > 0 ? "," : ""}${JSON.stringify(name)}:`);
     const refusal = writeMember(sink, value, name);
     if (refusal !== undefined) return below(memberStep(name), refusal);
   }
-  return put(sink, apart ? "]]}" : "}");
+  return put(sink, tagged ? "}}" : "}");
 }
 
 function writeMember(sink: Sink, value: object, name: string): Refusal | undefined {
@@ -236,8 +235,7 @@ function read(node: unknown, depth: number): unknown {
   if (Array.isArray(node)) return node.map((item) => read(item, depth + 1));
   const members = Object.entries(node);
   const [tag, content] = members.find(([name]) => name.startsWith("$")) ?? [];
-  if (tag === undefined)
-    return Object.fromEntries(members.map(([name, item]) => [name, read(item, depth + 1)]));
+  if (tag === undefined) return readMembers(node, depth + 1);
   const reader = readers.get(tag);
   if (reader === undefined || members.length > 1) return corrupt(`a kept value has the unknown tag ${tag}`);
   return reader(content, depth + 1);
@@ -251,7 +249,7 @@ const readers: ReadonlyMap<string, TagReader> = new Map<string, TagReader>([
   ["$bigint", (content) => BigInt(matching("$bigint", content, /^-?[0-9]+$/))],
   ["$date", readDate],
   ["$bytes", readBytes],
-  ["$map", (content, depth) => new Map(readPairs("$map", content, depth))],
+  ["$map", readMap],
   ["$set", (content, depth) => new Set(listOf("$set", content).map((item) => read(item, depth)))],
   ["$object", readMembers],
 ]);
@@ -281,17 +279,13 @@ function readBytes(content: unknown): Uint8Array {
   return base64(bytes) === text ? bytes : foreign("$bytes");
 }
 
-function readPairs(tag: string, content: unknown, depth: number): readonly (readonly [unknown, unknown])[] {
-  const [left, right, ...more] = listOf(tag, content).map((list) => listOf(tag, list));
-  if (left === undefined || right?.length !== left.length || more.length > 0) return foreign(tag);
-  return left.map((item, index) => [read(item, depth), read(right[index], depth)]);
+function readMap(content: unknown, depth: number): ReadonlyMap<unknown, unknown> {
+  const [keys, values, ...more] = listOf("$map", content).map((list) => listOf("$map", list));
+  if (keys === undefined || values?.length !== keys.length || more.length > 0) return foreign("$map");
+  return new Map(keys.map((key, index) => [read(key, depth), read(values[index], depth)]));
 }
 
 function readMembers(content: unknown, depth: number): object {
-  return Object.fromEntries(
-    readPairs("$object", content, depth).map(([name, value]) => [
-      typeof name === "string" ? name : foreign("$object"),
-      value,
-    ]),
-  );
+  if (typeof content !== "object" || content === null || Array.isArray(content)) return foreign("$object");
+  return Object.fromEntries(Object.entries(content).map(([name, item]) => [name, read(item, depth)]));
 }

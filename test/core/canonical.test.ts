@@ -68,6 +68,10 @@ describe("the canonical text", () => {
     expect(canonical('"\ud800"')).toBe(canonical('"\\ud800"'));
   });
 
+  test("keeps repeated members together and in their order", () => {
+    expect(canonical('{"a":1,"b":[],"a":2,"A":"\u007f"}')).toBe('{"A":"\u007f","a":1,"a":2,"b":[]}');
+  });
+
   test("never writes an exponent out", () => {
     expect(canonical("-120.50e1000000000")).toBe("-1205e999999999");
   });
@@ -107,6 +111,7 @@ describe("what is no JSON document is invalid, never an exception", () => {
     ['"a', 2],
     ['"\t"', 1],
     ['"\u0000"', 1],
+    ['"\u001f"', 1],
     ['"\\x41"', 1],
     ['"\\u12g4"', 1],
     ['"\\u12', 1],
@@ -165,6 +170,10 @@ describe("`ignore` leaves out what it points at and nothing else", () => {
     ["several places", ["/a", "/b/c"], '{"a":1,"b":{"c":1,"d":1}}', '{"b":{"d":1}}', true],
   ])("%s", (_, ignore, left, right, same) => {
     expect(canonical(left, ignore) === canonical(right, ignore)).toBe(same);
+  });
+
+  test("a placeholder equals no value where nothing is left out", () => {
+    expect(canonical("[1]", ["/0"])).not.toBe(canonical("[null]"));
   });
 
   test("what is left out must still be JSON", () => {

@@ -35,7 +35,7 @@ describe("a value comes back as it was", () => {
     ["members that are undefined", { a: undefined, b: null }],
     ["a member called __proto__", JSON.parse('{"__proto__":{"a":1},"b":2}')],
     ["a lone member that looks like a tag", { $date: "2026-01-01" }],
-    ["members of which one looks like a tag", { $undefined: true, a: { $object: [["a"], [1]] } }],
+    ["members of which one looks like a tag", { $undefined: true, a: { $object: { a: 1 } } }],
     ["nested arrays", [[], [[1], undefined]]],
     [
       "a map with keys of any kind",
@@ -114,6 +114,7 @@ describe("what cannot be kept is named with its place, not altered and not throw
     ["a regular expression", { "odd name": /a/ }, 'value["odd name"]', "RegExp"],
     ["another kind of bytes", new Uint16Array(1), "value", "Uint16Array"],
     ["a subclass of a kind that is kept", new (class Ids extends Set {})(), "value", "Ids"],
+    ["a subclass of bytes", new (class Key extends Uint8Array {})(), "value", "Key"],
     ["a subclass of an array", new (class Rows extends Array {})(), "value", "Rows"],
     ["a boxed string", Object("a"), "value", "String"],
     ["a value of a map", new Map([["k", { f: () => 1 }]]), "value.values()[0].f", "function"],
@@ -160,7 +161,7 @@ describe("what cannot be kept is named with its place, not altered and not throw
   test("what grows beyond all bounds ends early", () => {
     let doubled: unknown = "x".repeat(1000);
     for (let level = 0; level < 100; level += 1) doubled = [doubled, doubled];
-    for (const value of [doubled, new Array(2 ** 32 - 1), ["x".repeat(2 ** 27)]]) {
+    for (const value of [doubled, new Array(2 ** 32 - 1), "x".repeat(2 ** 24), "\0".repeat(2 ** 27)]) {
       expect(encodeValue(value)).toMatchObject({
         kind: "unsupported",
         reason: expect.stringContaining("larger"),
@@ -205,7 +206,7 @@ describe("the bytes", () => {
       'v1:{"id":"p1","at":{"$date":"1970-01-01T00:00:00.000Z"},' +
         '"n":[{"$undefined":true},{"$number":"-0"},{"$bigint":"2"},{"$bytes":"AQ=="}],"m":{"$map":[[1],[{"$set":["a"]}]]}}',
     );
-    expect(text({ $a: 1, b: "\ud800" })).toBe('v1:{"$object":[["$a","b"],[1,"\\ud800"]]}');
+    expect(text({ $a: 1, b: "\ud800" })).toBe('v1:{"$object":{"$a":1,"b":"\\ud800"}}');
   });
 
   test.each([
@@ -226,7 +227,8 @@ describe("the bytes", () => {
     ["a map with one half", 'v1:{"$map":[[1]]}'],
     ["a map with three parts", 'v1:{"$map":[[],[],[]]}'],
     ["a wrong set", 'v1:{"$set":{}}'],
-    ["a wrong object", 'v1:{"$object":[[1],[1]]}'],
+    ["a wrong object", 'v1:{"$object":[1]}'],
+    ["an object that is null", 'v1:{"$object":null}'],
     ["arrays that are too deep", `v1:${"[".repeat(100_000)}${"]".repeat(100_000)}`],
     ["sets that are too deep", `v1:${'{"$set":['.repeat(10_000)}${"]}".repeat(10_000)}`],
   ])("are refused as corrupt when they are %s", (_, foreign) => {
