@@ -1,8 +1,7 @@
-import { AssertionError, fail, ok } from "node:assert/strict";
-import { createHash } from "node:crypto";
-import { inspect, isDeepStrictEqual } from "node:util";
+import { fail, ok } from "node:assert/strict";
 import { type KeyRecord, type RecordWrite, type Seen, stamp } from "../core/record.ts";
 import type { Replaced, Store } from "../stores/store.ts";
+import { same } from "./same.ts";
 
 /** The record of a write: in the state that the write named. */
 export type RecordOf<Write extends RecordWrite> = Extract<KeyRecord, { readonly state: Write["state"] }>;
@@ -38,14 +37,6 @@ export function mustBeStale(replaced: Replaced, standing: KeyRecord | null, what
   same(replaced.record, standing, `${what}: the record handed back is not the one that stands`);
 }
 
-/** Fails unless the two are the same, member by member and byte by byte. */
-export function same<Value>(actual: Value, expected: Value, what: string): void {
-  const [found, wanted] = [comparable(actual), comparable(expected)];
-  if (isDeepStrictEqual(found, wanted)) return;
-  const message = `${what}: expected ${inspect(wanted, SHOWN)}, got ${inspect(found, SHOWN)}`;
-  throw new AssertionError({ message, actual: found, expected: wanted, operator: "same" });
-}
-
 /** Fails unless the record is what the write said; its times must all have been named as instants. */
 export function holds(record: KeyRecord | null, write: RecordWrite, what: string): KeyRecord {
   if (record === null) fail(`${what}: there is no record`);
@@ -68,24 +59,4 @@ export function sameInstant(store: Store, actual: number | null, expected: numbe
 
 function isOf<Write extends RecordWrite>(record: KeyRecord, write: Write): record is RecordOf<Write> {
   return record.state === write.state;
-}
-
-/** A record nests this deep. */
-const SHOWN = { depth: 6 };
-
-/** Long bytes are named by length and hash: a difference is found all the same, and can be read. */
-const LONGEST_SHOWN = 256;
-
-/** The value without what does not matter: whose subclass the bytes are, in which order an object's members stand. */
-function comparable(value: unknown): unknown {
-  if (value instanceof Uint8Array) return bytesInWords(value);
-  if (Array.isArray(value)) return value.map(comparable);
-  if (value instanceof Map) return new Map([...value].map(([name, each]) => [name, comparable(each)]));
-  if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, comparable(each)]));
-}
-
-function bytesInWords(bytes: Uint8Array): string {
-  if (bytes.length <= LONGEST_SHOWN) return `bytes ${Buffer.from(bytes).toString("hex")}`;
-  return `${bytes.length} bytes with SHA-256 ${createHash("sha256").update(bytes).digest("hex")}`;
 }

@@ -2,7 +2,8 @@ import { ok, rejects } from "node:assert/strict";
 import type { Identity } from "../../core/record.ts";
 import { RecordCorrupt } from "../../errors.ts";
 import { completed, freshWord, inProgress, nowOf, unknown } from "../draft.ts";
-import { insertNew, same, stands } from "../expectation.ts";
+import { insertNew, stands } from "../expectation.ts";
+import { same } from "../same.ts";
 import type { StoreLaw, StoreSubject } from "../subject.ts";
 
 /** A record that cannot be read is said to be damaged: never taken for another, never in the way of others. */

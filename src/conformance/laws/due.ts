@@ -2,7 +2,8 @@ import { fail, ok } from "node:assert/strict";
 import type { Identity, Instant, KeyRecord } from "../../core/record.ts";
 import type { DueQuery, Listed, Store } from "../../stores/store.ts";
 import { completed, freshWord, inProgress, nowOf, renewal, unknown } from "../draft.ts";
-import { insertNew, replaceSeen, same } from "../expectation.ts";
+import { insertNew, replaceSeen } from "../expectation.ts";
+import { same } from "../same.ts";
 import type { StoreLaw, StoreSubject } from "../subject.ts";
 
 /** What workers are shown: what is overdue, the longest overdue first, and nothing else. */
@@ -95,10 +96,8 @@ export const dueLaws: readonly StoreLaw[] = [
       }
       const stale = await store.due({ kind: "stale", graceMs: 0, limit: ALL });
       same(namesIn(stale, keyOf), ["0", "1", "2", "3", "4", "5"], "the stale ones in their order");
-      inOrder(stale.records, (record) => (record.state === "in_progress" ? record.leaseUntil : null));
       const looks = await store.due({ kind: "looks", limit: ALL });
       same(namesIn(looks, keyOf), ["0?", "1?", "2?", "3?", "4?", "5?"], "the ones to look at in their order");
-      inOrder(looks.records, (record) => (record.state === "unknown" ? record.nextLookAt : null));
     },
   },
   {
@@ -106,9 +105,10 @@ export const dueLaws: readonly StoreLaw[] = [
     promise: "No more come back than were asked for, and those are the longest overdue of all.",
     async check(subject) {
       const { store } = subject;
-      for (let n = 0; n < 4; n++) {
-        await insertNew(store, inProgress(subject, { leaseUntil: LONG_AGO }));
-        await insertNew(store, unknown(subject, { nextLookAt: LONG_AGO }));
+      for (const n of [2, 0, 3, 1]) {
+        const at = { at: LONG_AGO.at - n * 1_000 };
+        await insertNew(store, inProgress(subject, { leaseUntil: at }));
+        await insertNew(store, unknown(subject, { nextLookAt: at }));
       }
       const queries: readonly DueQuery[] = [
         { kind: "stale", graceMs: 0, limit: ALL },
@@ -116,6 +116,7 @@ export const dueLaws: readonly StoreLaw[] = [
       ];
       for (const query of queries) {
         const longest = overdueTimes(await store.due(query));
+        same(longest, longest.toSorted(ascending), `the times of all that is due (${query.kind})`);
         for (const limit of [1, 3]) {
           const some = overdueTimes(await store.due({ ...query, limit }));
           same(some, longest.slice(0, limit), `of those due (${query.kind}), at most ${limit}`);
@@ -174,19 +175,14 @@ function namesIn({ records }: Listed, { principal }: Keys): readonly string[] {
     .map(({ identity }) => identity.key);
 }
 
-function inOrder(records: readonly KeyRecord[], timeOf: (record: KeyRecord) => Instant | null): void {
-  const times = records.map(timeOf);
-  same(
-    times,
-    times.toSorted((one, other) => (one ?? 0) - (other ?? 0)),
-    "all that is due, by its time",
-  );
-}
+const ascending = (one: Instant, other: Instant) => one - other;
 
-function overdueTimes({ records }: Listed): readonly (Instant | null)[] {
+function overdueTimes({ records }: Listed): readonly Instant[] {
   return records.map((record) => {
-    if (record.state === "in_progress") return record.leaseUntil;
-    return record.state === "unknown" ? record.nextLookAt : null;
+    const { leaseUntil = null, nextLookAt = null } = { leaseUntil: null, nextLookAt: null, ...record };
+    return (
+      leaseUntil ?? nextLookAt ?? fail(`a record in state ${record.state} is due and has no time for it`)
+    );
   });
 }
 

@@ -1,7 +1,8 @@
 import { maxNameBytes } from "../../core/key.ts";
 import type { Identity, KeyRecord } from "../../core/record.ts";
 import { completed, freshWord, inProgress } from "../draft.ts";
-import { insertNew, replaceSeen, same, stands } from "../expectation.ts";
+import { insertNew, replaceSeen, stands } from "../expectation.ts";
+import { same } from "../same.ts";
 import type { StoreLaw, StoreSubject } from "../subject.ts";
 
 /** No two different identities ever meet. */

@@ -1,6 +1,7 @@
 import { ok } from "node:assert/strict";
 import { completed, freshIdentity, inProgress, renewal } from "../draft.ts";
-import { insertNew, mustBeStale, replaceSeen, same, stands } from "../expectation.ts";
+import { insertNew, mustBeStale, replaceSeen, stands } from "../expectation.ts";
+import { same } from "../same.ts";
 import type { StoreLaw } from "../subject.ts";
 
 /** What `insert` promises: one winner, and a standing record that a loser cannot touch. */

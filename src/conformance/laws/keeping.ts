@@ -1,6 +1,7 @@
 import type { Answer, Due, StepOf } from "../../core/record.ts";
 import { completed, inProgress, randomBytes, unknown } from "../draft.ts";
-import { holds, insertNew, replaceSeen, same, stands } from "../expectation.ts";
+import { holds, insertNew, replaceSeen, stands } from "../expectation.ts";
+import { same } from "../same.ts";
 import type { StoreLaw, StoreSubject } from "../subject.ts";
 import { at, EVERY_BYTE, everyState, everyStep } from "../variety.ts";
 

@@ -2,7 +2,8 @@ import { ok } from "node:assert/strict";
 import type { Identity, KeyRecord, RecordWrite } from "../../core/record.ts";
 import type { ListQuery, Store } from "../../stores/store.ts";
 import { completed, failedPermanent, freshWord, inProgress, released, renewal, unknown } from "../draft.ts";
-import { insertNew, replaceSeen, same } from "../expectation.ts";
+import { insertNew, replaceSeen } from "../expectation.ts";
+import { same } from "../same.ts";
 import type { StoreLaw, StoreSubject } from "../subject.ts";
 
 /** What people see: lists that are found and paged exactly, and counts that add up. */

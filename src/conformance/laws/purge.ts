@@ -2,7 +2,8 @@ import { ok } from "node:assert/strict";
 import type { Due, RecordWrite } from "../../core/record.ts";
 import type { Store } from "../../stores/store.ts";
 import { completed, failedPermanent, freshIdentity, inProgress, released, unknown } from "../draft.ts";
-import { insertNew, replaceSeen, same, stands } from "../expectation.ts";
+import { insertNew, replaceSeen, stands } from "../expectation.ts";
+import { same } from "../same.ts";
 import type { StoreLaw, StoreSubject } from "../subject.ts";
 
 /** What a purge takes, and above all what it never takes. */

@@ -1,7 +1,8 @@
 import { ok } from "node:assert/strict";
 import { seen } from "../../core/transition.ts";
 import { completed, freshIdentity, freshWord, inProgress, released, renewal, unknown } from "../draft.ts";
-import { insertNew, mustBeStale, replaceSeen, same, stands } from "../expectation.ts";
+import { insertNew, mustBeStale, replaceSeen, stands } from "../expectation.ts";
+import { same } from "../same.ts";
 import type { StoreLaw } from "../subject.ts";
 
 /** What `replace` promises: one compare-and-set on owner and revision, and a lost reply that can be settled. */

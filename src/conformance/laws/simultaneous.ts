@@ -2,7 +2,8 @@ import { fail } from "node:assert/strict";
 import { seen } from "../../core/transition.ts";
 import type { Settling, TransactionalStore, UnitEnd, Within } from "../../stores/store.ts";
 import { completed, freshIdentity, inProgress } from "../draft.ts";
-import { insertNew, mustBeStale, replaceSeen, same, stands } from "../expectation.ts";
+import { insertNew, mustBeStale, replaceSeen, stands } from "../expectation.ts";
+import { same } from "../same.ts";
 import { type StoreLaw, type StoreSubject, transactional } from "../subject.ts";
 import { commit, rollback } from "../unit.ts";
 

@@ -2,7 +2,8 @@ import { ok } from "node:assert/strict";
 import type { Due, StepOf } from "../../core/record.ts";
 import { standingStep } from "../../core/transition.ts";
 import { completed, freshIdentity, inProgress, nowOf, released, renewal, unknown } from "../draft.ts";
-import { insertNew, replaceSeen, same, sameInstant, stands } from "../expectation.ts";
+import { insertNew, replaceSeen, sameInstant, stands } from "../expectation.ts";
+import { same } from "../same.ts";
 import type { StoreLaw } from "../subject.ts";
 
 /** Durations go in and instants come out, all of them by the store's own clock. */

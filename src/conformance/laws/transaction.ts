@@ -1,7 +1,8 @@
 import { rejects } from "node:assert/strict";
 import { seen } from "../../core/transition.ts";
 import { completed, freshIdentity, inProgress, released } from "../draft.ts";
-import { insertNew, mustBeStale, replaceSeen, same, stands } from "../expectation.ts";
+import { insertNew, mustBeStale, replaceSeen, stands } from "../expectation.ts";
+import { same } from "../same.ts";
 import { type StoreLaw, transactional } from "../subject.ts";
 import { commit, rollback, settled, transact } from "../unit.ts";
 
