@@ -9,52 +9,19 @@ export const EVERY_BYTE: Uint8Array = Uint8Array.from({ length: 256 }, (_, value
 
 /** One write for every state with every field filled, and one for every state with all that may be empty empty. */
 export function everyState(subject: Seeded): readonly RecordWrite[] {
-  const filled = {
-    operation: "charge é 🧾",
-    effects: "declared",
-    reference: EVERY_BYTE,
-    correlationId: "4bf92f3577b34da6",
-    steps: everyStep(),
-    createdAt: at(1),
-    claimedAt: at(2),
-  } as const;
-  const bare = {
-    operation: "",
-    effects: "transaction",
-    reference: null,
-    correlationId: null,
-    steps: new Map<string, StepOf<Due>>(),
-    createdAt: at(1),
-    claimedAt: at(1),
-  } as const;
-  const evidence = { reason: 'The reply was lost: "ECONNRESET"\n', result: EVERY_BYTE };
-  const doubt = {
-    evidence,
-    looks: 3,
-    nextLookAt: at(4),
-    disposition: "reconcile",
-    retainUntil: null,
-  } as const;
-  const held = {
-    evidence: { reason: "", result: null },
-    looks: 0,
-    nextLookAt: null,
-    retainUntil: at(5),
-  } as const;
-  const reviewed = { ...held, disposition: "review", retainUntil: null } as const;
   return [
-    inProgress(subject, { ...filled, leaseUntil: at(3) }),
-    inProgress(subject, { ...bare, leaseUntil: at(3) }),
-    released(subject, { ...filled, retainUntil: at(3) }),
-    released(subject, { ...bare, retainUntil: at(3) }),
-    unknown(subject, { ...filled, ...doubt }),
-    unknown(subject, { ...bare, ...held, disposition: "hold" }),
-    unknown(subject, { ...bare, ...reviewed }),
-    completed(subject, { ...filled, answer: fullAnswer(subject), retainUntil: at(3) }),
-    completed(subject, { ...bare, answer: { status: 204, headers: [], body: null }, retainUntil: at(3) }),
-    failedPermanent(subject, { ...filled, answer: fullAnswer(subject), retainUntil: at(3) }),
+    inProgress(subject, { ...FILLED, leaseUntil: at(3) }),
+    inProgress(subject, { ...BARE, leaseUntil: at(3) }),
+    released(subject, { ...FILLED, retainUntil: at(3) }),
+    released(subject, { ...BARE, retainUntil: at(3) }),
+    unknown(subject, { ...FILLED, ...DOUBT }),
+    unknown(subject, { ...BARE, ...HELD }),
+    unknown(subject, { ...BARE, ...HELD, disposition: "review", retainUntil: null }),
+    completed(subject, { ...FILLED, answer: fullAnswer(subject), retainUntil: at(3) }),
+    completed(subject, { ...BARE, answer: { status: 204, headers: [], body: null }, retainUntil: at(3) }),
+    failedPermanent(subject, { ...FILLED, answer: fullAnswer(subject), retainUntil: at(3) }),
     failedPermanent(subject, {
-      ...bare,
+      ...BARE,
       answer: { status: 422, headers: [], body: null },
       retainUntil: at(3),
     }),
@@ -83,6 +50,42 @@ export function everyStep(): ReadonlyMap<string, StepOf<Due>> {
 export function at(n: number): Due {
   return { at: 4_000_000_000_000 + 1_001 * n };
 }
+
+const FILLED = {
+  operation: "charge é 🧾",
+  effects: "declared",
+  reference: EVERY_BYTE,
+  correlationId: "4bf92f3577b34da6",
+  steps: everyStep(),
+  createdAt: at(1),
+  claimedAt: at(2),
+} as const;
+
+const BARE = {
+  operation: "",
+  effects: "transaction",
+  reference: null,
+  correlationId: null,
+  steps: new Map<string, StepOf<Due>>(),
+  createdAt: at(1),
+  claimedAt: at(1),
+} as const;
+
+const DOUBT = {
+  evidence: { reason: 'The reply was lost: "ECONNRESET"\n', result: EVERY_BYTE },
+  looks: 3,
+  nextLookAt: at(4),
+  disposition: "reconcile",
+  retainUntil: null,
+} as const;
+
+const HELD = {
+  evidence: { reason: "", result: null },
+  looks: 0,
+  nextLookAt: null,
+  disposition: "hold",
+  retainUntil: at(5),
+} as const;
 
 function fullAnswer(subject: Seeded): Answer {
   const headers = [

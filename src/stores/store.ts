@@ -127,7 +127,7 @@ export interface Looked {
 }
 
 export type DueQuery =
-  /** `in_progress` whose lease lapsed more than `graceMs` ago. */
+  /** `in_progress` whose lease lapsed `graceMs` ago or more. */
   | { readonly kind: "stale"; readonly graceMs: number; readonly limit: number }
   /** `unknown` to be reconciled whose next look has come. */
   | { readonly kind: "looks"; readonly limit: number };

@@ -42,6 +42,8 @@ export interface Marks {
   readonly repeat: boolean;
   /** What follows, where effects are declared, when the attempt died. */
   readonly death: Death;
+  /** When the first provider forgets our key. */
+  readonly ttlEndsAt?: number;
 }
 
 export type Death = "released" | "review" | "look at once" | "look when the ttl ends";
@@ -53,6 +55,7 @@ const clear: Step = { state: "clear", generation: 3 };
 const repeatable = open("repeatable", 24 * HOUR_MS, TTL_ENDS_AT);
 const longer = open("repeatable", 72 * HOUR_MS, TTL_ENDS_AT + 9 * HOUR_MS);
 const forgotten = open("repeatable", 24 * HOUR_MS, NOW - 1);
+const REPEATABLE = { bind: true, repeat: true, death: "look when the ttl ends" } as const;
 const [keyed, query, blind] = [open("keyed"), open("query"), open("blind")];
 
 /** Every kind of mark, alone and in the company that matters. */
@@ -63,15 +66,14 @@ export const MARKS: readonly Marks[] = [
   marks("clear", [clear], { death: "released" }),
   marks("refused and clear", [refused, clear], { death: "released" }),
   marks("clear and finished", [clear, finished], { bind: true, death: "released" }),
-  marks("repeatable", [repeatable], { bind: true, repeat: true, death: "look when the ttl ends" }),
-  marks("two repeatable", [longer, repeatable], {
-    bind: true,
-    repeat: true,
-    death: "look when the ttl ends",
+  marks("repeatable", [repeatable], { ...REPEATABLE, ttlEndsAt: TTL_ENDS_AT }),
+  marks("two repeatable", [longer, repeatable], { ...REPEATABLE, ttlEndsAt: TTL_ENDS_AT }),
+  marks("repeatable, ttl over", [forgotten], { ...REPEATABLE, repeat: false, ttlEndsAt: NOW - 1 }),
+  marks("repeatable, one over", [repeatable, forgotten], {
+    ...REPEATABLE,
+    repeat: false,
+    ttlEndsAt: NOW - 1,
   }),
-  marks("repeatable, ttl over", [forgotten], { bind: true, death: "look at once" }),
-  marks("repeatable, one ttl over", [repeatable, forgotten], { bind: true, death: "look at once" }),
-  marks("repeatable, no ttl", [open("repeatable")], { bind: true, death: "look at once" }),
   marks("keyed", [keyed], { bind: true, death: "look at once" }),
   marks("keyed with a ttl", [open("keyed", HOUR_MS, TTL_ENDS_AT)], { bind: true, death: "look at once" }),
   marks("query", [query], { bind: true, death: "look at once" }),
@@ -79,11 +81,7 @@ export const MARKS: readonly Marks[] = [
   marks("repeatable and keyed", [repeatable, keyed], { bind: true, death: "look at once" }),
   marks("keyed and blind", [keyed, blind], { bind: true, death: "review" }),
   marks("repeatable and blind", [repeatable, blind], { bind: true, death: "review" }),
-  marks("finished and repeatable", [finished, repeatable], {
-    bind: true,
-    repeat: true,
-    death: "look when the ttl ends",
-  }),
+  marks("finished and repeatable", [finished, repeatable], { ...REPEATABLE, ttlEndsAt: TTL_ENDS_AT }),
   marks("finished, refused and keyed", [finished, refused, keyed], { bind: true, death: "look at once" }),
 ];
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type Decision, decide, retentionIsOver, type Situation } from "../../src/core/decide.ts";
 import type { KeyRecord } from "../../src/core/record.ts";
+import type { Doubt } from "../../src/core/transition.ts";
 import {
   type Cell,
   cellOf,
@@ -78,7 +79,8 @@ describe("every cell of the state table", () => {
       const { match, onAmbiguous } = cell;
       const owner = cell.owner === "own" ? record.owner : "another-owner";
       const decision = decide({ record, match, owner, now: NOW, onAmbiguous });
-      const found = decision.record === record ? inWords(decision) : "decides about another record";
+      const found =
+        decision.record === record ? inWords(decision, cell.marks) : "decides about another record";
       const expected = rowOf(cell).gets;
       return found === expected ? [] : [{ ...cell, marks: cell.marks.name, found, expected }];
     });
@@ -139,6 +141,14 @@ describe("what a decision carries", () => {
     const record = doubtedOf(cellOf({ state: "unknown", marks: "repeatable" }));
     const at = (now: number) => decide({ ...asked(record), now }).kind;
     expect([at(TTL_ENDS_AT - 1), at(TTL_ENDS_AT)]).toEqual(["take_over", "outcome_unknown"]);
+  });
+
+  test("a key whose ttl nobody named is good for no repeat at all", () => {
+    const record = doubtedOf(cellOf({ state: "unknown", marks: "repeatable" }));
+    const steps = new Map(
+      [...record.steps].map(([name, step]) => [name, { ...step, keyTtlMs: null }] as const),
+    );
+    expect(decide(asked({ ...record, steps })).kind).toBe("outcome_unknown");
   });
 
   test("a doubt names its reason, and knows of no result", () => {
@@ -218,7 +228,7 @@ function asked(record: KeyRecord): Situation {
   return { record, match: "same", owner: "another-owner", now: NOW, onAmbiguous: "keep" };
 }
 
-function inWords(decision: Decision): string {
+function inWords(decision: Decision, { ttlEndsAt }: Marks): string {
   switch (decision.kind) {
     case "claim_anew":
       return "claims anew";
@@ -239,18 +249,16 @@ function inWords(decision: Decision): string {
     case "outcome_unknown":
       return "says unknown";
     case "mark_unknown":
-      return doubtInWords(decision.doubt);
+      return doubtInWords(decision.doubt, ttlEndsAt);
   }
 }
 
-function doubtInWords({
-  disposition,
-  nextLookAt,
-}: Extract<Decision, { kind: "mark_unknown" }>["doubt"]): string {
-  const at = nextLookAt === null || "at" in nextLookAt ? nextLookAt?.at : NOW + nextLookAt.inMs;
-  if (disposition === "hold" && at === undefined) return "marks held";
-  if (disposition === "review" && at === undefined) return "marks for review";
-  if (disposition === "reconcile" && at !== undefined && at <= NOW) return "marks to look at once";
-  if (disposition === "reconcile" && at === TTL_ENDS_AT) return "marks to look when the ttl ends";
-  return `marks ${disposition}, to look at ${at}`;
+function doubtInWords({ disposition, nextLookAt }: Doubt, ttlEndsAt: number | undefined): string {
+  if (disposition === "hold" && nextLookAt === null) return "marks held";
+  if (disposition === "review" && nextLookAt === null) return "marks for review";
+  if (disposition === "reconcile" && nextLookAt !== null) {
+    if ("inMs" in nextLookAt && nextLookAt.inMs === 0) return "marks to look at once";
+    if ("at" in nextLookAt && nextLookAt.at === ttlEndsAt) return "marks to look when the ttl ends";
+  }
+  return `marks ${disposition}, to look at ${JSON.stringify(nextLookAt)}`;
 }

@@ -61,17 +61,17 @@ describe("a takeover", () => {
   const states: readonly (readonly [string, Released | InProgress | Unknown])[] = [
     ["released", released()],
     ["lapsed", running()],
-    ["unknown", doubted()],
+    ["doubted", doubted()],
   ];
 
   test.each(states)(
-    "of a %s record is the next attempt on the same reference, operation and steps",
+    "of a %s record is the next attempt on the same reference, operation, correlation id and steps",
     (_, record) => {
       const taken = takeOver(record, request({ operation: record.operation }));
-      const { operation, reference, createdAt } = record;
+      const { operation, reference, createdAt, correlationId } = record;
       expect(standing(taken)).toEqual({
         ...standing(claim(request({ operation }))),
-        ...{ reference, createdAt, steps: record.steps },
+        ...{ reference, createdAt, correlationId, steps: record.steps },
       });
     },
   );
@@ -85,13 +85,28 @@ describe("a takeover", () => {
     },
   );
 
-  test("of a released record without progress may be bound to another operation, and then starts afresh", () => {
+  test("of a released record without progress may be bound to another operation, and keeps no more than the generations of its keys", () => {
     const record = {
       ...released(),
       steps: stepsOf({ charge: CLEAR, mail: REFUSED }),
     };
     const other = request({ operation: "another operation", steps: new Map([["ship", opening()]]) });
-    expect(takeOver(record, other)).toEqual({ ...claim(other), createdAt: { at: record.createdAt } });
+    const generations = new Map<string, unknown>([
+      ["charge", { state: "clear", generation: CLEAR.generation }],
+      ["mail", { state: "clear", generation: REFUSED.generation }],
+      ["ship", opening()],
+    ]);
+    expect(takeOver(record, other)).toEqual({
+      ...claim(other),
+      steps: generations,
+      createdAt: { at: record.createdAt },
+    });
+  });
+
+  test("takes the new request's correlation id where the first one had none", () => {
+    const record = { ...released(), correlationId: null };
+    const taken = takeOver(record, request({ operation: record.operation, correlationId: "the next trace" }));
+    expect(taken.correlationId).toBe("the next trace");
   });
 
   test("of a record in doubt is never bound to another operation, whatever its steps", () => {

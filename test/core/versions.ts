@@ -11,7 +11,7 @@ import {
 import type { Claim } from "../../src/core/transition.ts";
 
 /** When the standing versions were written. */
-export const EARLIER = 1_800_000_000_000;
+const EARLIER = 1_800_000_000_000;
 
 /** When the next version is written. */
 export const NOW = EARLIER + 60_000;

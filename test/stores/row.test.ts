@@ -188,6 +188,11 @@ describe("CL-12, SL-02: a damaged row is called damaged", () => {
     expect(() => fromRow(answered, httpIdentity("K"))).toThrowError(/record of another key/);
   });
 
+  test("an empty body that is gone altogether", () => {
+    const emptied = { ...completedOf(answerOf(new Uint8Array())), answer_body: null };
+    expect(() => fromRow(emptied)).toThrowError(/cut or altered/);
+  });
+
   test("a body that was not kept and an empty one are told apart", () => {
     const bodies = [null, new Uint8Array()].map((body) => fromRow(completedOf(answerOf(body))));
     expect(bodies).toMatchObject([{ answer: { body: null } }, { answer: { body: new Uint8Array() } }]);

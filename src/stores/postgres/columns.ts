@@ -1,12 +1,12 @@
-import type { Identity, KeyRecord } from "../../core/record.ts";
+import type { Identity, Instant, KeyRecord } from "../../core/record.ts";
 import { RecordCorrupt } from "../../errors.ts";
-import { fromRow, type StoredRow } from "../row.ts";
+import { fromRow, type Row, type StoredRow, TIME_COLUMNS } from "../row.ts";
 import type { RawRow } from "./session.ts";
 
 type ColumnType = "bytea" | "text" | "integer" | "bigint" | "timestamptz";
 
-/** Every column of a record, with its type. */
-export const COLUMNS: Readonly<Record<keyof StoredRow, ColumnType>> = {
+/** The columns that a write fills, with their types. */
+export const COLUMNS: Readonly<Record<keyof Row<unknown>, ColumnType>> = {
   id: "bytea",
   kind: "text",
   principal: "text",
@@ -36,68 +36,100 @@ export const COLUMNS: Readonly<Record<keyof StoredRow, ColumnType>> = {
   lease_until: "timestamptz",
   next_look_at: "timestamptz",
   retain_until: "timestamptz",
-  attempt: "bigint",
-  revision: "bigint",
-  updated_at: "timestamptz",
 };
 
 /** The database's now, once for the whole statement, in the milliseconds that a record shows. */
 export const CLOCK = "clock AS MATERIALIZED (SELECT date_trunc('milliseconds', clock_timestamp()) AS now)";
 
 /** The clock's now as a column of the answer. */
-export const NOW: string = `${epochMs("clock.now")} AS now`;
-
-/** An instant as whole milliseconds in text; null for one that has none (infinity), which no record holds. */
-export function epochMs(instant: string): string {
-  const ms = `round(extract(epoch FROM date_trunc('milliseconds', ${instant})) * 1000)::bigint`;
-  return `(CASE WHEN isfinite(${instant}) THEN ${ms} END)::text`;
-}
+export const NOW: string = `${inJson("clock.now")} AS now`;
 
 /**
- * The columns of the record in `table`, each as text under its own name: no setting of a session and no parser of a
- * driver has a say in text that we make.
+ * A value as JSON text, so that neither a setting of the session nor a type parser of the driver has a say in it but
+ * those that `instantOf` and `bytesOf` allow for. One expression for a whole row spares the server most of the work
+ * of reading the statement, which is most of the work of answering it.
  */
-export function recordColumns(table: string): string {
-  return Object.entries(COLUMNS)
-    .map(([column, type]) => `${asText(`${table}.${column}`, type)} AS ${column}`)
-    .join(", ");
+export function inJson(value: string): string {
+  return `to_json(${value})::text`;
 }
 
-/** The record of an answer that was asked for `recordColumns`; `null` where the outer join found none. */
+/** The record of a row whose column `record` was made by `inJson`; `null` where there was none. */
 export function recordOf(raw: RawRow, asked?: Identity): KeyRecord | null {
-  if (raw["id"] === null) return null;
-  return fromRow(
-    Object.fromEntries(Object.entries(raw).map(([column, value]) => [column, decoded(column, value)])),
-    asked,
-  );
+  const row = rowOf(raw);
+  return row === null ? null : fromRow(row, asked);
+}
+
+/** The id of that row in hex, whatever else is wrong with it. */
+export function hexIdOf(raw: RawRow): string {
+  const id = rowOf(raw)?.["id"];
+  if (!(id instanceof Uint8Array)) throw new RecordCorrupt("its id is not bytes");
+  return Buffer.from(id).toString("hex");
+}
+
+/** The store's now that came with an answer. */
+export function nowOf(raw: RawRow): Instant {
+  return instantIn(raw, "now");
+}
+
+/** An instant that `inJson` made, in whole milliseconds; finer ones, which only people write, are cut. */
+export function instantIn(raw: RawRow, column: string): Instant {
+  const instant = instantOf(JSON.parse(String(raw[column])));
+  if (typeof instant !== "number") throw new RecordCorrupt(`${column} is no instant`);
+  return instant;
 }
 
 /** A number that our own SQL computed. */
-export function numberOf(raw: RawRow, column: string): number {
+export function numberIn(raw: RawRow, column: string): number {
   const value = Number(raw[column]);
   if (raw[column] === null || !Number.isSafeInteger(value))
     throw new RecordCorrupt(`${column} is no integer`);
   return value;
 }
 
-const BYTE_COLUMNS: ReadonlySet<string> = new Set(
+const BYTES: ReadonlySet<string> = new Set(
   Object.entries(COLUMNS).flatMap(([column, type]) => (type === "bytea" ? [column] : [])),
 );
+const INSTANTS: ReadonlySet<string> = new Set<keyof StoredRow>([...TIME_COLUMNS, "updated_at"]);
 
-function asText(column: string, type: ColumnType): string {
-  switch (type) {
-    case "text":
-      return column;
-    case "bytea":
-      return `encode(${column}, 'base64')`; // bytea's own text depends on a setting, and is longer
-    case "integer":
-    case "bigint":
-      return `${column}::text`;
-    case "timestamptz":
-      return epochMs(column);
-  }
+function rowOf(raw: RawRow): RawRow | null {
+  if (raw["record"] === null) return null;
+  const columns: RawRow = JSON.parse(String(raw["record"]));
+  return Object.fromEntries(Object.entries(columns).map(([column, value]) => [column, read(column, value)]));
 }
 
-function decoded(column: string, value: unknown): unknown {
-  return BYTE_COLUMNS.has(column) && typeof value === "string" ? Buffer.from(value, "base64") : value;
+function read(column: string, value: unknown): unknown {
+  if (BYTES.has(column)) return bytesOf(value);
+  return INSTANTS.has(column) ? instantOf(value) : value;
 }
+
+/** Both forms that `bytea_output` knows; what is neither stays, and is found to be damaged. */
+function bytesOf(value: unknown): unknown {
+  if (typeof value !== "string") return value;
+  if (value.startsWith("\\x")) return Buffer.from(value.slice(2), "hex");
+  const unescaped = value.replace(/\\(\\|[0-7]{3})/g, (_, escaped: string) =>
+    escaped === "\\" ? "\\" : String.fromCharCode(Number.parseInt(escaped, 8)),
+  );
+  return Buffer.from(unescaped, "latin1");
+}
+
+/** Infinity, which no record holds, stays a text and is found to be damaged. */
+function instantOf(value: unknown): unknown {
+  const parts = typeof value === "string" ? ISO.exec(value)?.groups : undefined;
+  if (parts === undefined) return value;
+  const number = (name: string) => Number(parts[name] ?? 0);
+  const utcMs = Date.UTC(number("year") - CYCLE_YEARS, number("month") - 1, number("day"), number("hour"));
+  const seconds = number("minute") * 60 + number("second");
+  const offset = number("offsetHour") * 3600 + number("offsetMinute") * 60 + number("offsetSecond");
+  const ms = Number((parts["fraction"] ?? "").padEnd(3, "0").slice(0, 3));
+  return utcMs + CYCLE_MS + (seconds - (parts["sign"] === "-" ? -offset : offset)) * 1_000 + ms;
+}
+
+/** As JSON shows a timestamptz, whatever `DateStyle` is: local to the session's time zone, with its offset. */
+const ISO = new RegExp(
+  "^(?<year>\\d{4,6})-(?<month>\\d\\d)-(?<day>\\d\\d)T(?<hour>\\d\\d):(?<minute>\\d\\d):(?<second>\\d\\d)" +
+    "(?:\\.(?<fraction>\\d+))?(?<sign>[+-])(?<offsetHour>\\d\\d)(?::(?<offsetMinute>\\d\\d))?(?::(?<offsetSecond>\\d\\d))?$",
+);
+
+/** The calendar repeats; a cycle earlier, local times of the last day that `Date` knows are within its range too. */
+const CYCLE_YEARS = 400;
+const CYCLE_MS = 146_097 * 86_400_000;

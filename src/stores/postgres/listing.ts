@@ -2,7 +2,7 @@ import type { KeyRecord } from "../../core/record.ts";
 import { RecordCorrupt } from "../../errors.ts";
 import { recordId } from "../row.ts";
 import type { Counts, DueQuery, Listed, ListQuery } from "../store.ts";
-import { CLOCK, epochMs, NOW, numberOf, recordColumns, recordOf } from "./columns.ts";
+import { CLOCK, hexIdOf, inJson, NOW, nowOf, numberIn, recordOf } from "./columns.ts";
 import type { Ask, RawRow, Statement } from "./session.ts";
 import { milliseconds, parameters, type Tables } from "./sql.ts";
 import { only } from "./verbs.ts";
@@ -20,23 +20,23 @@ export function list(ask: Ask, tables: Tables, query: ListQuery): Promise<Listed
 /** Reads the whole table once. */
 export async function count(ask: Ask, tables: Tables): Promise<Counts> {
   const raw = only(await ask({ text: countText(tables), values: [] }));
-  const orNull = (column: string) => (raw[column] === null ? null : numberOf(raw, column));
+  const orNull = (column: string) => (raw[column] === null ? null : numberIn(raw, column));
   return {
     byState: {
-      in_progress: numberOf(raw, "in_progress"),
-      released: numberOf(raw, "released"),
-      unknown: numberOf(raw, "unknown"),
-      completed: numberOf(raw, "completed"),
-      failed_permanent: numberOf(raw, "failed_permanent"),
+      in_progress: numberIn(raw, "in_progress"),
+      released: numberIn(raw, "released"),
+      unknown: numberIn(raw, "unknown"),
+      completed: numberIn(raw, "completed"),
+      failed_permanent: numberIn(raw, "failed_permanent"),
     },
     byDisposition: {
-      reconcile: numberOf(raw, "reconcile"),
-      review: numberOf(raw, "review"),
-      hold: numberOf(raw, "hold"),
+      reconcile: numberIn(raw, "reconcile"),
+      review: numberIn(raw, "review"),
+      hold: numberIn(raw, "hold"),
     },
     oldestInProgressMs: orNull("oldest_in_progress"),
     oldestUnknownMs: orNull("oldest_unknown"),
-    endedNotPurged: numberOf(raw, "ended"),
+    endedNotPurged: numberIn(raw, "ended"),
   };
 }
 
@@ -57,7 +57,7 @@ async function readable(ask: Ask, statement: (damaged: Damaged) => Statement): P
       const record = recordOrDamaged(raw, damaged);
       if (record !== null) records.push(record);
     }
-    if (damaged.length === known) return { records, damaged: known, now: numberOf(only(rows), "now") };
+    if (damaged.length === known) return { records, damaged: known, now: nowOf(only(rows)) };
   }
 }
 
@@ -66,7 +66,7 @@ function recordOrDamaged(raw: RawRow, damaged: string[]): KeyRecord | null {
     return recordOf(raw);
   } catch (error) {
     if (!(error instanceof RecordCorrupt)) throw error;
-    damaged.push(Buffer.from(String(raw["id"]), "base64").toString("hex"));
+    damaged.push(hexIdOf(raw));
     return null;
   }
 }
@@ -76,7 +76,7 @@ function dueStatement({ records }: Tables, query: DueQuery, damaged: Damaged): S
   const overdue = () => {
     switch (query.kind) {
       case "stale": {
-        const grace = milliseconds(add(Math.ceil(query.graceMs), "bigint"));
+        const grace = milliseconds(add(query.graceMs, "float8"));
         const lapsed = `lease_until < (SELECT now FROM clock) - ${grace}`;
         return { since: "lease_until", condition: `state = 'in_progress' AND ${lapsed}` };
       }
@@ -93,7 +93,7 @@ function dueStatement({ records }: Tables, query: DueQuery, damaged: Damaged): S
   const text = `WITH ${CLOCK}, found AS (
       SELECT * FROM ${records} WHERE ${condition}${without(damaged, add)}
       ORDER BY ${since} LIMIT ${add(query.limit, "bigint")})
-    SELECT ${NOW}, ${recordColumns("found")} FROM clock LEFT JOIN found ON true ORDER BY found.${since}`;
+    SELECT ${NOW}, ${inJson("found")} AS record FROM clock LEFT JOIN found ON true ORDER BY found.${since}`;
   return { text, values };
 }
 
@@ -108,13 +108,13 @@ function listStatement({ records }: Tables, query: ListQuery, damaged: Damaged):
     ...hashed("correlation_id", query.correlationId, add),
   ];
   if (query.before !== undefined) {
-    const at = `timestamptz 'epoch' + ${milliseconds(add(query.before.updatedAt, "bigint"))}`;
+    const at = `timestamptz 'epoch' + ${milliseconds(add(query.before.updatedAt, "float8"))}`;
     conditions.push(`(${SHOWN_AT}, id) < (${at}, ${add(recordId(query.before.identity), "bytea")})`);
   }
   const text = `WITH ${CLOCK}, found AS (
       SELECT * FROM ${records} WHERE ${["true", ...conditions].join(" AND ")}${without(damaged, add)}
       ORDER BY ${SHOWN_AT} DESC, id DESC LIMIT ${add(query.limit, "bigint")})
-    SELECT ${NOW}, ${recordColumns("found")} FROM clock LEFT JOIN found ON true
+    SELECT ${NOW}, ${inJson("found")} AS record FROM clock LEFT JOIN found ON true
     ORDER BY date_trunc('milliseconds', found.updated_at) DESC, found.id DESC`;
   return { text, values };
 }
@@ -148,8 +148,7 @@ function countText({ records }: Tables): string {
     const oldest = `min(claimed_at) FILTER (WHERE state = '${state}')`;
     return `round(extract(epoch FROM max(clock.now) - ${oldest}) * 1000)::bigint::text`;
   };
-  return `WITH ${CLOCK} SELECT ${epochMs("max(clock.now)")} AS now,
-    ${states.map((state) => `count(*) FILTER (WHERE state = '${state}')::text AS ${state}`).join(", ")},
+  return `WITH ${CLOCK} SELECT ${states.map((state) => `count(*) FILTER (WHERE state = '${state}')::text AS ${state}`).join(", ")},
     ${dispositions.map((kind) => `count(*) FILTER (WHERE disposition = '${kind}')::text AS ${kind}`).join(", ")},
     ${age("in_progress")} AS oldest_in_progress, ${age("unknown")} AS oldest_unknown,
     count(*) FILTER (WHERE retain_until <= clock.now AND state <> 'in_progress'

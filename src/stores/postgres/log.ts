@@ -2,7 +2,7 @@ import type { Identity, RecordState } from "../../core/record.ts";
 import { RecordCorrupt } from "../../errors.ts";
 import { recordId } from "../row.ts";
 import type { AuditEntry, Audited, Beat, WorkerName } from "../store.ts";
-import { CLOCK, epochMs, numberOf } from "./columns.ts";
+import { CLOCK, inJson, instantIn, numberIn } from "./columns.ts";
 import type { Ask, RawRow } from "./session.ts";
 import { parameters, type Tables } from "./sql.ts";
 
@@ -29,12 +29,12 @@ export async function audit(ask: Ask, { audit }: Tables, entry: AuditEntry): Pro
 
 /** What the log says of one identity, oldest first. */
 export async function audits(ask: Ask, { audit }: Tables, identity: Identity): Promise<readonly Audited[]> {
-  const text = `SELECT ${epochMs("at")} AS at, actor, action, reason, state_before, state_after
+  const text = `SELECT ${inJson("at")} AS at, actor, action, reason, state_before, state_after
     FROM ${audit} WHERE record_id = $1::bytea ORDER BY id`;
   const rows = await ask({ text, values: [recordId(identity)] });
   return rows.map((raw) => ({
     identity,
-    at: numberOf(raw, "at"),
+    at: instantIn(raw, "at"),
     actor: String(raw["actor"]),
     action: String(raw["action"]),
     reason: String(raw["reason"]),
@@ -53,13 +53,13 @@ export async function beat(ask: Ask, { beats }: Tables, worker: WorkerName): Pro
 /** When each worker that ever ran was last heard of. */
 export async function beats(ask: Ask, { beats }: Tables): Promise<readonly Beat[]> {
   const age = "round(extract(epoch FROM clock.now - beaten_at) * 1000)::bigint::text";
-  const text = `WITH ${CLOCK} SELECT worker, ${epochMs("beaten_at")} AS beaten_at, ${age} AS age
+  const text = `WITH ${CLOCK} SELECT worker, ${inJson("beaten_at")} AS beaten_at, ${age} AS age
     FROM ${beats} CROSS JOIN clock ORDER BY worker`;
   const rows = await ask({ text, values: [] });
   return WORKERS.flatMap((worker) =>
     rows
       .filter((raw) => raw["worker"] === worker)
-      .map((raw) => ({ worker, beatenAt: numberOf(raw, "beaten_at"), ageMs: numberOf(raw, "age") })),
+      .map((raw) => ({ worker, beatenAt: instantIn(raw, "beaten_at"), ageMs: numberIn(raw, "age") })),
   );
 }
 

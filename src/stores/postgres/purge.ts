@@ -1,5 +1,5 @@
 import { sqlState } from "./classify.ts";
-import { CLOCK, numberOf } from "./columns.ts";
+import { CLOCK, numberIn } from "./columns.ts";
 import type { Ask, Statement } from "./session.ts";
 import { parameters, type Tables } from "./sql.ts";
 import { only } from "./verbs.ts";
@@ -67,7 +67,7 @@ function isResistance(error: unknown): boolean {
 }
 
 async function wentBy(ask: Ask, statement: Statement): Promise<number> {
-  return numberOf(only(await ask(statement)), "went");
+  return numberIn(only(await ask(statement)), "went");
 }
 
 const OVERDUE = "purge_at <= (SELECT now FROM clock)";

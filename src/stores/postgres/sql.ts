@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Due, RecordWrite, Seen } from "../../core/record.ts";
 import { type Row, TIME_COLUMNS } from "../row.ts";
 import type { Patience } from "../store.ts";
-import { CLOCK, COLUMNS, NOW, recordColumns } from "./columns.ts";
+import { CLOCK, COLUMNS, inJson, NOW } from "./columns.ts";
 import type { Statement } from "./session.ts";
 
 /** The names of what the migrations make, quoted, in the schema that the user chose. */
@@ -40,9 +40,9 @@ export function parameters(): {
 
 type Parameters = ReturnType<typeof parameters>;
 
-/** A length of time. Hours apart from the rest: the product with a float must be exact, days would follow summer time. */
+/** A length of time; exact for the next two thousand years, as a float times 1,000 is. */
 export function milliseconds(ms: string): string {
-  return `(interval '1 hour' * (${ms} / 3600000) + interval '1 millisecond' * (${ms} % 3600000))`;
+  return `${ms} * interval '1 millisecond'`;
 }
 
 /**
@@ -57,12 +57,12 @@ export function insertStatement(
 ): Statement {
   const { values, add } = parameters();
   const id = add(row.id, "bytea");
-  const written: readonly Assignment[] = [
-    ...IDENTITY_COLUMNS.map((column): Assignment => [column, add(row[column], COLUMNS[column])]),
+  const written = [
+    ...IDENTITY_COLUMNS.map((column) => assigned(row, column, add)),
     ...assignments(row, add),
-    ["revision", "1"],
+    ["revision", "1"] as const,
     ...(attempt === "next" ? [] : [["attempt", add(attempt, "bigint")] as const]),
-  ];
+  ].filter(([, value]) => value !== NULL);
   const text = `WITH ${CLOCK},
     standing AS MATERIALIZED (SELECT * FROM ${records} WHERE id = ${id}),
     made AS (
@@ -70,7 +70,7 @@ export function insertStatement(
       SELECT ${id}, ${written.map(([, value]) => value).join(", ")} FROM clock
       WHERE NOT EXISTS (SELECT FROM standing)
       ON CONFLICT (id) DO NOTHING RETURNING attempt)
-    SELECT ${NOW}, made.attempt::text AS made_attempt, ${recordColumns("standing")}
+    SELECT ${NOW}, made.attempt::text AS made_attempt, ${inJson("standing")} AS record
     FROM clock LEFT JOIN made ON true LEFT JOIN standing ON true`;
   return { text, values };
 }
@@ -109,7 +109,7 @@ export function replaceStatement(
 }
 
 export function readStatement({ records }: Tables, id: Uint8Array): Statement {
-  const text = `WITH ${CLOCK} SELECT ${NOW}, ${recordColumns("record")}
+  const text = `WITH ${CLOCK} SELECT ${NOW}, ${inJson("record")} AS record
     FROM clock LEFT JOIN ${records} AS record ON record.id = $1::bytea`;
   return { text, values: [id] };
 }
@@ -131,6 +131,8 @@ export function advisoryKey(purpose: "claim" | "migrate", schema: string | null,
 
 type Assignment = readonly [column: string, value: string];
 
+const NULL = "NULL";
+
 /** Fixed when the row is made. */
 const IDENTITY_COLUMNS = ["kind", "principal", "identity_operation", "key"] as const;
 
@@ -145,17 +147,28 @@ const VALUE_COLUMNS = [
 function assignments(row: Row<Due>, add: Parameters["add"]): readonly Assignment[] {
   const due = (time: Due | null) => instant(time, add);
   return [
-    ...VALUE_COLUMNS.map((column): Assignment => [column, add(row[column], COLUMNS[column])]),
+    ...VALUE_COLUMNS.map((column) => assigned(row, column, add)),
     ...TIME_COLUMNS.map((column): Assignment => [column, due(row[column])]),
     ["purge_at", due(mayBePurged(row) ? row.retain_until : null)],
     ["updated_at", "clock.now"],
   ];
 }
 
+/** Nothing is sent for a column that holds nothing: a claim leaves half of them empty. */
+function assigned(
+  row: Row<Due>,
+  column: (typeof IDENTITY_COLUMNS | typeof VALUE_COLUMNS)[number],
+  add: Parameters["add"],
+): Assignment {
+  const value = row[column];
+  return [column, value === null ? NULL : add(value, COLUMNS[column])];
+}
+
 function instant(due: Due | null, add: Parameters["add"]): string {
-  if (due === null) return "NULL::timestamptz";
+  if (due === null) return NULL;
+  if ("inMs" in due && due.inMs === 0) return "clock.now";
   const [start, ms] = "at" in due ? ["timestamptz 'epoch'", due.at] : ["clock.now", due.inMs];
-  return `${start} + ${milliseconds(add(ms, "bigint"))}`;
+  return `${start} + ${milliseconds(add(ms, "float8"))}`;
 }
 
 /** Neither what runs nor an unknown that somebody is to end is removed by time. */

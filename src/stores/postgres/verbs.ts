@@ -2,7 +2,7 @@ import type { Identity, KeyRecord, RecordWrite, Seen } from "../../core/record.t
 import { OncekeyError, StoreContention } from "../../errors.ts";
 import { fromRow, type Row, recordId, stampRow, toRow } from "../row.ts";
 import type { Looked, Patience, Replaced, Standing } from "../store.ts";
-import { numberOf, recordOf } from "./columns.ts";
+import { nowOf, numberIn, recordOf } from "./columns.ts";
 import type { Ask, RawRow } from "./session.ts";
 import { insertStatement, readStatement, replaceStatement, type Tables, tryClaimStatement } from "./sql.ts";
 
@@ -22,7 +22,7 @@ export const MAX_RECORD_BYTES: number = 64 * 1024 * 1024;
 export function verbs(ask: Ask, tables: Tables): Verbs {
   const read = async (identity: Identity): Promise<Looked> => {
     const raw = only(await ask(readStatement(tables, recordId(identity))));
-    return { record: recordOf(raw, identity), now: numberOf(raw, "now") };
+    return { record: recordOf(raw, identity), now: nowOf(raw) };
   };
   return {
     read,
@@ -30,9 +30,9 @@ export function verbs(ask: Ask, tables: Tables): Verbs {
       const row = sized(toRow(write));
       for (let look = 0; look < LOOKS; look += 1) {
         const raw = only(await ask(insertStatement(tables, row, write.attempt)));
-        const now = numberOf(raw, "now");
+        const now = nowOf(raw);
         if (raw["made_attempt"] !== null) {
-          const attempt = numberOf(raw, "made_attempt");
+          const attempt = numberIn(raw, "made_attempt");
           return { inserted: true, record: fromRow(stampRow(row, { attempt, revision: 1, now })), now };
         }
         const record = recordOf(raw, write.identity);
@@ -46,8 +46,8 @@ export function verbs(ask: Ask, tables: Tables): Verbs {
       const row = sized(toRow(write));
       const [raw] = await ask(replaceStatement(tables, { seen, row, attempt: write.attempt, patience }));
       if (raw === undefined) return judgeStanding(await read(seen.identity), { seen, write, patience });
-      const now = numberOf(raw, "now");
-      const version = { attempt: numberOf(raw, "attempt"), revision: seen.revision + 1, now };
+      const now = nowOf(raw);
+      const version = { attempt: numberIn(raw, "attempt"), revision: seen.revision + 1, now };
       return { kind: "replaced", record: fromRow(stampRow(row, version)), now };
     },
   };

@@ -32,36 +32,23 @@ export function access({ connect, storeTimeout, random }: AccessOptions): Access
   const { take, skip } = turns({ timeoutMs: milliseconds(storeTimeout), random });
   const verbs = session(connect);
   const units = session(connect);
+  const ask = <T>(work: Work<T>): T => work(verbs.open());
   const commit = <T>(work: Work<T>): T =>
     verbs.immediately((connection) => ({ kind: "commit", value: work(connection) }));
   return {
-    read: (work) =>
-      meaningful(
-        verbs,
-        skip(() => work(verbs.open())),
-      ),
-    write: (work) =>
-      meaningful(
-        verbs,
-        take(() => commit(work)),
-      ),
+    read: (work) => meaningful(verbs, () => skip(() => ask(work))),
+    write: (work) => meaningful(verbs, () => take(() => commit(work))),
     tryWrite: (work, instead) =>
-      meaningful(
-        verbs,
-        skip(() => {
-          try {
-            return commit(work);
-          } catch (error) {
-            if (isBusy(error)) return instead(verbs.open());
-            throw error;
-          }
-        }),
+      meaningful(verbs, () =>
+        skip(() =>
+          orWhenBusy(
+            () => commit(work),
+            () => ask(instead),
+          ),
+        ),
       ),
     unit: async (work) => {
-      const ran = await meaningful(
-        units,
-        take(() => runUnit(units, work)),
-      );
+      const ran = await meaningful(units, () => take(() => runUnit(units, work)));
       if (ran.kind === "threw") throw ran.error;
       return ran.value;
     },
@@ -79,9 +66,18 @@ function milliseconds(storeTimeout: Duration): number {
   return parsed.ms;
 }
 
-async function meaningful<T>(through: Session, result: Promise<T>): Promise<T> {
+function orWhenBusy<T>(work: () => T, instead: () => T): T {
   try {
-    return await result;
+    return work();
+  } catch (error) {
+    if (isBusy(error)) return instead();
+    throw error;
+  }
+}
+
+async function meaningful<T>(through: Session, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
   } catch (error) {
     throw translated(error, through.current());
   }

@@ -1,6 +1,6 @@
 import type { Duration } from "../../core/policy.ts";
 import { recordId } from "../row.ts";
-import type { AuditEntry, Capabilities, TransactionalStore, WorkerName } from "../store.ts";
+import type { AuditEntry, Capabilities, TransactionalStore } from "../store.ts";
 import { access } from "./access.ts";
 import { run, type SqliteConnection } from "./connection.ts";
 import { countRecords, listAudits, listBeats, listDue, listRecords } from "./lists.ts";
@@ -24,6 +24,7 @@ export interface SqliteOptions {
 
 /** Records in a SQLite file, and in one commit with the user's own rows of the same file. */
 export interface SqliteStore extends TransactionalStore<SqliteConnection, "sync"> {
+  /** On a connection of the user's own, how well the commit is kept is the user's: `PRAGMA synchronous = FULL`. */
   within(tx: SqliteConnection): SqliteWithin;
 }
 
@@ -36,40 +37,34 @@ export function sqliteStore({
   storeTimeout = 2_000,
   random = Math.random,
 }: SqliteOptions): SqliteStore {
-  const { read, write: commit, tryWrite, unit, close } = access({ connect, storeTimeout, random });
+  const { read, write, tryWrite, unit, close } = access({ connect, storeTimeout, random });
   return {
     name: "sqlite",
     capabilities: CAPABILITIES,
     settles: "sync",
-    insert: async (write) => {
+    insert: async (claim) => {
       // Duplicates are the many: they are answered by a read, and take no lock. Only the insert decides who runs.
-      const { record, now } = await read((connection) => readRecord(connection, write.identity));
+      const { record, now } = await read((file) => readRecord(file, claim.identity));
       if (record !== null) return { inserted: false, record, now };
-      return commit((connection) => insertRecord(connection, write));
+      return write((file) => insertRecord(file, claim));
     },
-    replace: (seen, write, patience) => {
-      switch (patience) {
-        case "wait":
-          return commit((connection) => replaceRecord(connection, seen, write));
-        case "never":
-          return tryWrite(
-            (connection) => replaceRecord(connection, seen, write),
-            (connection) => judged(readRecord(connection, seen.identity), seen, write),
-          );
-      }
+    replace: (seen, next, patience) => {
+      const replace = (file: SqliteConnection) => replaceRecord(file, seen, next);
+      if (patience === "wait") return write(replace);
+      return tryWrite(replace, (file) => judged(readRecord(file, seen.identity), seen, next));
     },
-    read: (identity) => read((connection) => readRecord(connection, identity)),
-    due: (query) => read((connection) => listDue(connection, query)),
-    list: (query) => read((connection) => listRecords(connection, query)),
+    read: (identity) => read((file) => readRecord(file, identity)),
+    due: (query) => read((file) => listDue(file, query)),
+    list: (query) => read((file) => listRecords(file, query)),
     count: () => read(countRecords),
-    purge: purger({ read, write: commit }),
-    audit: (entry) => commit((connection) => insertAudit(connection, entry)),
-    audits: (identity) => read((connection) => listAudits(connection, identity)),
-    beat: (worker) => commit((connection) => upsertBeat(connection, worker)),
+    purge: purger({ read, write }),
+    audit: (entry) => write((file) => insertAudit(file, entry)),
+    audits: (identity) => read((file) => listAudits(file, identity)),
+    beat: (worker) => write((file) => void run(file, BEAT, [worker])),
     beats: () => read(listBeats),
     check: async () => {
       await read(checkSchema);
-      await commit((connection) => void run(connection, "UPDATE oncekey_counter SET last = last"));
+      await write((file) => void run(file, "UPDATE oncekey_counter SET last = last"));
     },
     transaction: unit,
     within,
@@ -96,10 +91,6 @@ function insertAudit(connection: SqliteConnection, entry: AuditEntry): void {
 const AUDIT = `INSERT INTO oncekey_audit
   (record_id, kind, principal, identity_operation, key, actor, action, reason, state_before, state_after, at)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ${NOW})`;
-
-function upsertBeat(connection: SqliteConnection, worker: WorkerName): void {
-  run(connection, BEAT, [worker]);
-}
 
 const BEAT = `INSERT INTO oncekey_beats (worker, beaten_at) VALUES (?, ${NOW})
   ON CONFLICT (worker) DO UPDATE SET beaten_at = excluded.beaten_at`;

@@ -1,16 +1,22 @@
 import type { StoreSubject } from "../../../src/conformance/index.ts";
+import { transactional } from "../../../src/conformance/subject.ts";
 import type { Due, Identity, KeyRecord, RecordWrite, StepOf } from "../../../src/core/record.ts";
-import type { Store } from "../../../src/stores/store.ts";
+import { isPromise } from "../../../src/engine/command.ts";
+import type { Awaitable, Settling, Store, TransactionalStore, Within } from "../../../src/stores/store.ts";
+
+type Transactional = TransactionalStore<unknown, Settling>;
 
 /** A store that is wrong in one way, and the laws that must not let it pass. */
 export interface Mutant {
   readonly fault: string;
+  /** The right store inside it, where that is not the memory store. */
+  readonly of?: "SQLite" | "PostgreSQL";
   readonly killedBy: readonly string[];
   readonly make: (subject: StoreSubject) => StoreSubject;
 }
 
 /** Replaces some verbs of every handle that the subject hands out. */
-export function verbs(change: (store: Store) => Partial<Store>): Mutant["make"] {
+export function verbs(change: (store: Store) => Partial<Transactional>): Mutant["make"] {
   return (subject) => {
     const store = { ...subject.store, ...change(subject.store) };
     const another = async () => {
@@ -19,6 +25,29 @@ export function verbs(change: (store: Store) => Partial<Store>): Mutant["make"] 
     };
     return { ...subject, store, another };
   };
+}
+
+/** Replaces some verbs of every handle that has transactions. */
+export function transactions(change: (store: Transactional) => Partial<Transactional>): Mutant["make"] {
+  return verbs((store) => change(transactional(store)));
+}
+
+/** Replaces some of the verbs inside a transaction. */
+export function inside(change: (within: Within) => Partial<Within>): Mutant["make"] {
+  return transactions((store) => ({
+    within: (tx) => {
+      const within = store.within(tx);
+      return { ...within, ...change(within) };
+    },
+  }));
+}
+
+/** Goes on with a value at once, or once it is there. */
+export function afterwards<From, To>(
+  value: Awaitable<From>,
+  next: (value: From) => Awaitable<To>,
+): Awaitable<To> {
+  return isPromise(value) ? value.then(next) : next(value);
 }
 
 /** Spoils what is written, on its way in. */
