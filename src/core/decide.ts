@@ -87,7 +87,7 @@ function decideUnknown(record: Unknown, { match, now, onAmbiguous }: Situation):
 }
 
 /** Every call in doubt may be made again, because its provider will know our key. */
-function isRepeatable(record: Unknown, now: Instant): boolean {
+export function isRepeatable(record: Unknown, now: Instant): boolean {
   const open = openMarks(record.steps);
   return open.length > 0 && now < repeatableUntil(open);
 }

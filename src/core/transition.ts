@@ -57,17 +57,19 @@ export function claim(request: Claim): RecordWrite {
 }
 
 /**
- * released, lapsed or unknown → in_progress, as the next attempt: finished steps, the reference and the operation's
- * name (a downstream key is made of it) stay. A released record without progress may be bound to another operation.
+ * released, lapsed or unknown → in_progress, as the next attempt: the first request's correlation id, the reference, the
+ * steps and the operation's name (a downstream key is made of it) stay. A released record without progress may be
+ * bound to another operation; then only the generations of its downstream keys stay, so that a dead one is never revived.
  */
 export function takeOver(record: Released | InProgress | Unknown, request: Claim): RecordWrite {
-  const carriesOn =
-    record.operation === request.operation || record.state !== "released" || hasProgress(record);
-  if (!carriesOn) return { ...claim(request), createdAt: { at: record.createdAt } };
   const { operation, reference } = record;
-  const steps = new Map<string, StepOf<Due>>(standing(record).steps);
+  const carriesOn = operation === request.operation || record.state !== "released" || hasProgress(record);
+  const earlier = standing(record).steps;
+  const steps = new Map<string, StepOf<Due>>(carriesOn ? earlier : generations(earlier));
   for (const [name, opened] of request.steps) steps.set(name, reopened(opened, steps.get(name)));
-  return { ...claim(request), operation, reference, steps, createdAt: { at: record.createdAt } };
+  const write: RecordWrite = { ...claim(request), steps, createdAt: { at: record.createdAt } };
+  if (!carriesOn) return write;
+  return { ...write, operation, reference, correlationId: record.correlationId ?? request.correlationId };
 }
 
 /** A record whose retention is over → in_progress: nothing of it carries on but the row. */
@@ -185,7 +187,13 @@ export function lookAgain(
 /** unknown → unknown that a person must decide. */
 export function review(record: Unknown, change: Writing & { readonly reason: string }): RecordWrite {
   const evidence = { ...record.evidence, reason: change.reason };
-  return { ...keptUnknown(record, change), disposition: "review", nextLookAt: null, evidence };
+  return {
+    ...keptUnknown(record, change),
+    disposition: "review",
+    nextLookAt: null,
+    retainUntil: null,
+    evidence,
+  };
 }
 
 /** The version that a compare-and-set on `record` must still find. */
@@ -202,8 +210,13 @@ export function standingStep(step: StepOf<number>): StepOf<Due> {
 
 function reopened(opened: StepOf<Due>, earlier: StepOf<Due> | undefined): StepOf<Due> {
   if (earlier === undefined) return opened;
-  if (earlier.state === "finished") return earlier;
+  // An open mark stays: the provider's memory of our key began with the first call, and that call is still in doubt.
+  if (earlier.state === "finished" || earlier.state === "open") return earlier;
   return { ...opened, generation: earlier.generation };
+}
+
+function generations(steps: ReadonlyMap<string, StepOf<Due>>): ReadonlyMap<string, StepOf<Due>> {
+  return new Map([...steps].map(([name, { generation }]) => [name, { state: "clear", generation }] as const));
 }
 
 function standing(record: KeyRecord) {

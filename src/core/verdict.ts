@@ -26,7 +26,7 @@ export function judgeOpenMarks(record: Pick<KeyRecord, "steps">, reason: string)
   if (open.length === 0) return { kind: "release" };
   if (open.some((mark) => mark.provider === "blind")) return doubtful(reason, "review", null);
   if (open.some((mark) => mark.provider !== "repeatable")) return doubtful(reason, "reconcile", { inMs: 0 });
-  return doubtful(reason, "reconcile", { at: repeatableUntil(open) });
+  return doubtful(reason, "reconcile", { at: Math.max(0, repeatableUntil(open)) });
 }
 
 function doubtful(
