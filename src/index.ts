@@ -30,5 +30,6 @@ export {
   StoreContention,
   StoreUnavailable,
 } from "./errors.ts";
+export type { Awaitable, Returned, Settling } from "./engine/returned.ts";
 export type { Store, TransactionalStore } from "./stores/store.ts";
 export { reconcile, sweep } from "./worker/tick.ts";

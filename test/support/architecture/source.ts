@@ -22,7 +22,7 @@ export function parseSource({ path, text }: { readonly path: string; readonly te
   };
 }
 
-/** Reads every TypeScript file below the folders, except what is built or installed. */
+/** Reads every TypeScript file and plain module below the folders, except what is built or installed. */
 export function readSources({ root, folders }: SourceFolders): readonly Source[] {
   return folders
     .flatMap((folder) =>
@@ -30,7 +30,7 @@ export function readSources({ root, folders }: SourceFolders): readonly Source[]
         (file) => `${folder}/${file}`,
       ),
     )
-    .filter((path) => path.endsWith(".ts") && !/\/(dist|node_modules)\//.test(path))
+    .filter((path) => /\.(ts|mjs)$/.test(path) && !/\/(dist|node_modules)\//.test(path))
     .map((path) => parseSource({ path, text: readFileSync(join(root, path), "utf8") }));
 }
 

@@ -1,0 +1,45 @@
+import type { Engine, EngineEvent, Settling } from "oncekey";
+import { Counter, Registry } from "prom-client";
+
+/** Counts what the engine tells, for Prometheus; no key and no principal is in a label. */
+export function createMetrics<Tx, Settles extends Settling>(engine: Engine<Tx, Settles>): Registry {
+  const registry = new Registry();
+  const counters = countersIn(registry);
+  engine.subscribe((event) => countingOf(counters, event)());
+  return registry;
+}
+
+type Counters = ReturnType<typeof countersIn>;
+
+function countersIn(registry: Registry) {
+  const counter = <Label extends string>(name: string, help: string, ...labelNames: readonly Label[]) =>
+    new Counter({ name: `oncekey_${name}_total`, help, labelNames, registers: [registry] });
+  return {
+    requests: counter("requests", "Keyed requests, by what their key came to", "operation", "outcome"),
+    transitions: counter("transitions", "Records moved, by whom", "by", "operation", "from", "to"),
+    lost: counter("lease_lost", "Attempts that found their key taken from them", "operation"),
+    corrupt: counter("records_corrupt", "Records that could not be read", "operation"),
+    unused: counter("transactions_unused", "Handlers that never called transaction", "operation"),
+    failures: counter("failures", "Failures that no caller was waiting for"),
+  };
+}
+
+/** What is to be counted for an event; a function, so that no kind of event can be left out. */
+function countingOf(counters: Counters, event: EngineEvent): () => void {
+  switch (event.type) {
+    case "request":
+      return () => counters.requests.inc({ operation: event.operation, outcome: event.outcome });
+    case "transition": {
+      const { by, operation, from, to } = event;
+      return () => counters.transitions.inc({ by, operation, from, to });
+    }
+    case "lease_lost":
+      return () => counters.lost.inc({ operation: event.operation });
+    case "record_corrupt":
+      return () => counters.corrupt.inc({ operation: event.operation });
+    case "transaction_unused":
+      return () => counters.unused.inc({ operation: event.operation });
+    case "failure":
+      return () => counters.failures.inc();
+  }
+}
