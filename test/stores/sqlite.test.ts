@@ -29,13 +29,10 @@ describe("the schema", () => {
     await store.check();
     const connection = openForTest(path);
     expect(await migrate(connection)).toEqual([]);
-    connection.exec("UPDATE oncekey_migrations SET version = 99");
-    const newer = {
-      code: "schema_missing",
-      message: expect.stringMatching(/version 99.*Install the release/),
-    };
-    await expect(store.check()).rejects.toMatchObject(newer);
-    await expect(migrate(connection)).rejects.toMatchObject(newer);
+    connection.exec("INSERT INTO oncekey_migrations VALUES (99, 'of a later release', 0)");
+    await store.check();
+    expect(await migrate(connection)).toEqual([]);
+    connection.exec("DELETE FROM oncekey_migrations WHERE version = 99");
     connection.exec("UPDATE oncekey_migrations SET version = 0");
     await expect(store.check()).rejects.toMatchObject({
       message: expect.stringContaining("oncekey migrate"),

@@ -77,7 +77,7 @@ function dueStatement({ records }: Tables, query: DueQuery, damaged: Damaged): S
     switch (query.kind) {
       case "stale": {
         const grace = milliseconds(add(query.graceMs, "float8"));
-        const lapsed = `lease_until < (SELECT now FROM clock) - ${grace}`;
+        const lapsed = `lease_until <= (SELECT now FROM clock) - ${grace}`;
         return { since: "lease_until", condition: `state = 'in_progress' AND ${lapsed}` };
       }
       case "looks": {

@@ -154,8 +154,8 @@ async function rollBack<Client extends PostgresClient>(link: Link<Client>): Prom
 
 /** What the caller of a unit must know when it threw: its own error, unless the database had the last word. */
 function whatEnded<Client extends PostgresClient>(error: unknown, link: Link<Client>): unknown {
-  if (error instanceof OncekeyError) return error;
   const broken = link.broken();
+  if (error instanceof OncekeyError && !(error instanceof StoreUnavailable)) return error;
   if (broken !== undefined) return lostBeforeCommit(broken, error);
   const classified = classify(error, link);
   return classified instanceof StoreContention ? classified : error;

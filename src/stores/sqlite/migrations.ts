@@ -1,4 +1,3 @@
-import { OncekeyError } from "../../errors.ts";
 import type { UnitEnd } from "../store.ts";
 import { row, rows, type SqliteConnection } from "./connection.ts";
 import { nameOf, schemaMissing, translated } from "./faults.ts";
@@ -121,7 +120,7 @@ export function printMigrations(): string {
   return [LEDGER, ...steps].join("\n");
 }
 
-/** Throws what to do where the tables are missing or of another version. */
+/** Throws what to do where the tables are missing or too old; later ones only add, so that releases run side by side. */
 export function checkSchema(connection: SqliteConnection): void {
   const file = nameOf(connection);
   const ledgers = rows(
@@ -130,9 +129,7 @@ export function checkSchema(connection: SqliteConnection): void {
   );
   if (ledgers.length === 0) throw schemaMissing(file);
   const { version } = row(connection, "SELECT max(version) AS version FROM oncekey_migrations");
-  const found = Number(version);
-  if (found < KNOWN) throw schemaMissing(file);
-  if (found > KNOWN) throw newerSchema(file, found);
+  if (Number(version) < KNOWN) throw schemaMissing(file);
 }
 
 const KNOWN = Math.max(...migrations.map(({ version }) => version));
@@ -150,8 +147,6 @@ function applyOne(connection: SqliteConnection, migration: Migration): boolean {
     const versions = rows(connection, "SELECT version FROM oncekey_migrations").map(({ version }) =>
       Number(version),
     );
-    const newest = Math.max(0, ...versions);
-    if (newest > KNOWN) throw newerSchema(nameOf(connection), newest);
     if (versions.includes(migration.version)) return { kind: "rollback", value: false };
     connection.exec(scriptOf(migration));
     return { kind: "commit", value: true };
@@ -162,12 +157,4 @@ function applyOne(connection: SqliteConnection, migration: Migration): boolean {
 function scriptOf({ version, name, sql }: Migration): string {
   const entry = `INSERT INTO oncekey_migrations (version, name, applied_at) VALUES (${version}, '${name}', ${NOW});`;
   return `${sql.trim()}\n${entry}\n`;
-}
-
-function newerSchema(file: string, found: number): OncekeyError {
-  const what = `The tables of Oncekey in ${file} are of version ${found}, and this release knows ${KNOWN}.`;
-  return new OncekeyError(
-    "schema_missing",
-    `${what} Install the release of oncekey that made them, or a later one.`,
-  );
 }
