@@ -140,8 +140,10 @@ export const REGISTRY: Readonly<Record<ErrorCode, RegistryEntry>> = {
   },
 };
 
-/** The page that explains every code, in the package and beside its source. */
-const DOCS = "docs/reference/errors.md#";
+/** Where a code is explained: what happened, what a client does, what an operator does. */
+export function docsOf(code: ErrorCode): string {
+  return `docs/reference/errors.md#${code}`;
+}
 
 /** The base of everything that Oncekey throws; `code` is stable, `message` says what happened and what to do. */
 export class OncekeyError extends Error {
@@ -159,7 +161,7 @@ export class OncekeyError extends Error {
   }
 
   get docs(): string {
-    return DOCS + this.code;
+    return docsOf(this.code);
   }
 }
 

@@ -22,6 +22,7 @@ export function toAnswer(init: AnswerInit): Answer {
   const listed = Object.entries(headers).flatMap(([name, values]) =>
     (typeof values === "string" ? [values] : values).map((value) => [name.toLowerCase(), value] as const),
   );
+  for (const header of listed) refuseUnsendable(header);
   if (json === undefined) return { status, headers: listed, body: bytesOf(body ?? "") };
   const text = JSON.stringify(json);
   const typed = listed.some(([name]) => name === "content-type");
@@ -30,6 +31,13 @@ export function toAnswer(init: AnswerInit): Answer {
     headers: typed ? listed : [["content-type", "application/json"], ...listed],
     body: bytesOf(text),
   };
+}
+
+/** Before it is kept: a replay could not be sent either, for as long as the record stands. */
+function refuseUnsendable([name, value]: readonly [name: string, value: string]): void {
+  if (/^[!#$%&'*+\-.^_`|~0-9a-z]+$/.test(name) && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)) return;
+  const message = `The header ${JSON.stringify(name)} of an answer cannot be sent: its name must be a token, its value Latin-1 without control characters.`;
+  throw new OncekeyError("value_unsupported", message);
 }
 
 function bytesOf(body: string | Uint8Array): Uint8Array {

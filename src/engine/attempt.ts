@@ -1,11 +1,11 @@
 import type { Answer, Identity, InProgress, KeyRecord, RecordWrite } from "../core/record.ts";
 import { conclude, type Doubt, doubt, release, touch } from "../core/transition.ts";
 import { judgeDeath } from "../core/verdict.ts";
-import { OncekeyError } from "../errors.ts";
+import { OncekeyError, OutcomeUnknown } from "../errors.ts";
 import type { Awaitable } from "../stores/store.ts";
 import type { Context } from "./context.ts";
 import { downstreamKey } from "./downstream-key.ts";
-import type { Held } from "./ending.ts";
+import type { Held, Written } from "./ending.ts";
 import { keepAlive } from "./heartbeat.ts";
 import { createHolding, type Holding } from "./holding.ts";
 import { type Transacted, transactionFlow, type Worked } from "./transaction.ts";
@@ -38,7 +38,10 @@ export interface Attempt<Tx> {
   readonly fail: (answer: Answer) => Promise<Ended>;
   readonly release: () => Promise<Ended>;
   readonly doubt: (doubt: Doubt) => Promise<Ended>;
-  /** Judges the attempt as if it had died just now, for a process that must stop; an ending under way stands. */
+  /**
+   * Judges the attempt as if it had died just now and aborts its signal, for a process that must stop. An ending under
+   * way stands, and what the work brings after all is a late result.
+   */
   readonly abandon: (reason: string) => Promise<Ended>;
   /** Ends by a flow of another kind (an operation's), in this attempt's own order of writes. */
   readonly endBy: (ending: (held: Held, untilMs: number) => Promise<Ended>) => Promise<Ended>;
@@ -58,39 +61,71 @@ export function createAttempt<Tx>(context: Context<Tx>, start: Start): Attempt<T
   const holding = createHolding(context, start.record, start.startedMs);
   const stop = keepAlive(context, holding, start.maxRunMs);
   let ended = false;
-  const finish = () => {
-    if (ended)
-      throw new OncekeyError("attempt_ended", `Attempt ${number} of ${operation} has already ended.`);
-    ended = true;
+  const closing = (write: () => Promise<Ended>) => {
     stop();
+    return heldFor(context, operation, lastWrite(holding, write).finally(start.onEnded));
   };
   const endBy = async (ending: (held: Held, untilMs: number) => Promise<Ended>): Promise<Ended> => {
-    finish();
-    const writing = holding.serially(() => ending(holding.held(), holding.leaseEndMs()));
-    return await heldFor(context, operation, writing.finally(start.onEnded));
+    if (ended) throw alreadyEnded(start.record);
+    ended = true;
+    return await closing(() => ending(holding.held(), holding.leaseEndMs()));
   };
   const end = (next: (record: Held) => RecordWrite) =>
-    endBy(async () => keptOrLost(await holding.write(next)));
-  // An ending may have been asked for while the transaction was committing; the commit is the ending then.
-  const close = () => {
-    ended = true;
-    stop();
-    start.onEnded();
-  };
+    endBy(async () => keptOrLost(await writeWhatFits(holding, next)));
   return {
     ...{ identity, operation, number, signal: holding.signal, record: holding.held, endBy },
     downstreamKey: (step) => downstreamKey(context.namespace, holding.held(), step),
-    transaction: once(operation, (run) => transact(context, holding, run, close)),
+    transaction: once(operation, async (run) => {
+      if (ended) throw alreadyEnded(start.record);
+      const transacted = await transact(context, holding, run);
+      // An ending may have been asked for while it was committing; the commit is the ending then.
+      ended ||= transacted.kind === "committed";
+      if (transacted.kind === "undone") return transacted;
+      stop();
+      start.onEnded();
+      return transacted;
+    }),
     ...endings(context, end),
-    abandon: async (reason) =>
-      ended ? { kind: "unkept" } : end((record) => judged(context, record, reason)),
+    abandon: async (reason) => {
+      if (ended) return { kind: "unkept" };
+      holding.abort(new OutcomeUnknown(reason));
+      const next = (record: Held) => judged(context, record, reason);
+      return await closing(async () => keptOrLost(await holding.write(next)));
+    },
   };
+}
+
+function alreadyEnded({ attempt, operation }: InProgress): OncekeyError {
+  return new OncekeyError("attempt_ended", `Attempt ${attempt} of ${operation} has already ended.`);
+}
+
+/** What an attempt writes in the end, in its own order of writes; a key that turns out to be lost is told. */
+function lastWrite(holding: Holding, write: () => Promise<Ended>): Promise<Ended> {
+  return holding.serially(async () => {
+    const end = await write();
+    if (end.kind === "lost") holding.lose("Another attempt or a worker has taken this key over.");
+    return end;
+  });
 }
 
 function judged<Tx>(context: Context<Tx>, record: Held, reason: string): RecordWrite {
   const { doubtful, released } = writes(context);
   const verdict = judgeDeath(record, reason);
   return verdict.kind === "release" ? released(record) : doubtful(record, verdict.doubt);
+}
+
+/** The work is done even where the store refuses its answer for its size: then the answer goes on record without its body. */
+async function writeWhatFits(holding: Holding, next: (record: Held) => RecordWrite): Promise<Written> {
+  try {
+    return await holding.write(next);
+  } catch (error) {
+    if (!(error instanceof OncekeyError) || error.code !== "record_too_large") throw error;
+    return await holding.write((record) => withoutBody(next(record)));
+  }
+}
+
+function withoutBody(write: RecordWrite): RecordWrite {
+  return "answer" in write ? { ...write, answer: { ...write.answer, body: null } } : write;
 }
 
 type End = (next: (record: Held) => RecordWrite) => Promise<Ended>;
@@ -126,7 +161,6 @@ async function transact<Tx, T>(
   { driver, policy, runtime }: Context<Tx>,
   holding: Holding,
   run: (tx: Tx) => Awaitable<Worked<T>>,
-  close: () => void,
 ): Promise<Transacted<T>> {
   holding.signal.throwIfAborted();
   const { operation } = holding.held();
@@ -139,7 +173,6 @@ async function transact<Tx, T>(
     );
   });
   if (transacted.kind === "lost") holding.lose("The fence kept the transaction out: the key was taken over.");
-  if (transacted.kind === "committed") close();
   return transacted;
 }
 

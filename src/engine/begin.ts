@@ -5,6 +5,7 @@ import { OncekeyError, RecordCorrupt } from "../errors.ts";
 import { type Attempt, createAttempt } from "./attempt.ts";
 import type { Asked, Claimed, Final, Moved } from "./claim.ts";
 import type { Context } from "./context.ts";
+import { doubtOfEarlier } from "./disclaim.ts";
 import type { Outcome } from "./events.ts";
 import { bindFingerprint, matchFingerprint, type Recognisable, SALT_BYTES } from "./fingerprint.ts";
 import { type Budget, passes } from "./retry.ts";
@@ -58,20 +59,41 @@ export type Begun<Tx> = { readonly kind: "proceed"; readonly attempt: Attempt<Tx
 export async function beginWith<Tx>(
   context: Context<Tx>,
   request: BeginRequest,
+  asked: Asked,
+  claiming: (budget: Budget) => Promise<Claimed>,
+): Promise<Begun<Tx>> {
+  if (context.draining()) return { kind: "draining" };
+  const beginning = claimedBy(context, request, asked, claiming);
+  context.beginning.add(beginning);
+  try {
+    return await beginning;
+  } finally {
+    context.beginning.delete(beginning);
+  }
+}
+
+async function claimedBy<Tx>(
+  context: Context<Tx>,
+  request: BeginRequest,
+  asked: Asked,
   claiming: (budget: Budget) => Promise<Claimed>,
 ): Promise<Begun<Tx>> {
   const { operation, identity } = request;
   const { runtime, policy, emit } = context;
-  if (context.draining()) return { kind: "draining" };
   const startedMs = runtime.monotonicMs();
   try {
     const claimed = await claiming({ untilMs: startedMs + policy.storeTimeoutMs, tries: CLAIM_TRIES });
     tellMoves(context, claimed.moved);
     emit({ type: "request", operation, outcome: outcomeOf(claimed) });
     if (claimed.kind === "final") return claimed.decision;
-    return { kind: "proceed", attempt: adopt(context, claimed.record, startedMs, request.maxRunMs) };
+    const attempt = adopt(context, claimed.record, startedMs, request.maxRunMs);
+    if (!context.draining()) return { kind: "proceed", attempt };
+    const doubted = doubtOfEarlier(claimed.record);
+    await (doubted === null ? attempt.release() : attempt.doubt(doubted)); // nothing has run, nothing may start
+    return { kind: "draining" };
   } catch (error) {
     if (passes(error) || isSchemaMissing(error)) {
+      if (passes(error)) context.disclaim(asked, startedMs + policy.leaseMs);
       emit({ type: "failure", what: `claiming a key for ${operation}`, error });
       emit({ type: "request", operation, outcome: "store_unavailable" });
       return { kind: "store_unavailable", error };

@@ -1,5 +1,6 @@
 import type { Policy } from "../core/policy.ts";
 import type { Attempt } from "./attempt.ts";
+import type { Disclaim } from "./disclaim.ts";
 import type { Driver } from "./driver.ts";
 import type { EngineEvent } from "./events.ts";
 import type { Runtime } from "./runtime.ts";
@@ -14,5 +15,8 @@ export interface Context<Tx> {
   readonly namespace: string;
   /** Attempts of this process that have not ended. */
   readonly running: Set<Attempt<Tx>>;
+  /** Claims on their way. */
+  readonly beginning: Set<Promise<unknown>>;
   readonly draining: () => boolean;
+  readonly disclaim: Disclaim;
 }

@@ -12,7 +12,11 @@ import type { Runtime } from "./runtime.ts";
 
 /** Carries flows out on a real store, with promises. */
 export interface Driver<Tx> {
-  drive<T>(flow: Generator<Command | TransactionCommand<Tx>, T, void>): Promise<T>;
+  /** No command is waited for past `untilMs` on our own monotonic clock, however much of its own bound is left. */
+  drive<T>(
+    flow: Generator<Command | TransactionCommand<Tx>, T, void>,
+    bound?: { readonly untilMs: number },
+  ): Promise<T>;
 }
 
 export interface World<Tx> {
@@ -26,8 +30,10 @@ export interface World<Tx> {
 }
 
 export function createDriver<Tx>(world: World<Tx>): Driver<Tx> {
-  const perform = (command: Command | TransactionCommand<Tx>) => performCommand(world, command);
-  return { drive: async (flow) => await step(flow, perform) };
+  return {
+    drive: async (flow, { untilMs } = { untilMs: Number.POSITIVE_INFINITY }) =>
+      await step(flow, (command) => performCommand(world, command, untilMs)),
+  };
 }
 
 /**
@@ -78,15 +84,22 @@ async function resume<C, T>(
   return flow.next();
 }
 
-function performCommand<Tx>(world: World<Tx>, command: Command | TransactionCommand<Tx>): Awaitable<void> {
+function performCommand<Tx>(
+  world: World<Tx>,
+  command: Command | TransactionCommand<Tx>,
+  untilMs: number,
+): Awaitable<void> {
+  const bounded = (ms: number) => Math.max(1, Math.min(ms, untilMs - world.runtime.monotonicMs()));
   switch (command.op) {
     case "insert":
     case "replace":
     case "read":
     case "due":
-      return inTime(world, world.storeTimeoutMs, performStore(world.store, command));
+      return inTime(world, bounded(world.storeTimeoutMs), () => performStore(world.store, command));
     case "transaction":
-      return inTime(world, command.withinMs, performTransaction(world, command));
+      return inTime(world, bounded(command.withinMs), (givenUp) =>
+        performTransaction(world, command, givenUp),
+      );
     case "clock":
       return command.done(world.runtime.monotonicMs());
     case "pause": {
@@ -111,14 +124,17 @@ function performStore(store: Store, command: StoreCommand): Promise<void> {
   }
 }
 
+/** A unit that nobody waits for any more is rolled back at its end: what it claimed nobody would run. */
 async function performTransaction<Tx>(
   { transactions }: World<Tx>,
   command: TransactionCommand<Tx>,
+  givenUp: () => boolean,
 ): Promise<void> {
   if (transactions === null) throw new Error("A flow asked for a transaction of a store that has none.");
   await transactions.transaction((tx) => {
     const within = transactions.within(tx);
-    return step(command.unit(tx), (inner) => performUnit(within, inner));
+    const ended = step(command.unit(tx), (inner) => performUnit(within, inner));
+    return following(ended, (end) => (givenUp() ? { kind: "rollback", value: end.value } : end));
   });
   command.done();
 }
@@ -139,8 +155,13 @@ function performUnit(within: Within, command: UnitCommand): Awaitable<void> {
 }
 
 /** Stops waiting at the bound. What the store does afterwards is settled by repeating the same write. */
-async function inTime<Tx>(world: World<Tx>, boundMs: number, work: Promise<void>): Promise<void> {
+async function inTime<Tx>(
+  world: World<Tx>,
+  boundMs: number,
+  begin: (givenUp: () => boolean) => Promise<void>,
+): Promise<void> {
   let given = false;
+  const work = begin(() => given);
   work.catch((error: unknown) => {
     if (given) world.onLateFailure(error);
   });

@@ -10,6 +10,7 @@ import type { Awaitable, Settling, Store, TransactionalStore } from "../stores/s
 import { askedFor, type BeginRequest, type Begun, beginWith } from "./begin.ts";
 import { claimFlow } from "./claim.ts";
 import type { Context } from "./context.ts";
+import { createDisclaim } from "./disclaim.ts";
 import { createDriver } from "./driver.ts";
 import { createEvents, type Listener } from "./events.ts";
 import type { Returned } from "./returned.ts";
@@ -79,37 +80,33 @@ export function createEngine<Tx, Settles extends Settling>(
   const { store, namespace = "", listeners = [], runtime = nodeRuntime() } = options;
   refuseVolatile(options);
   const policy = policyOf(options);
+  const { storeTimeoutMs } = policy;
   const events = createEvents(listeners);
   const transactions = isTransactional(store) ? store : null;
   const onLateFailure = (error: unknown) =>
     events.emit({ type: "failure", what: "a store call given up on", error });
-  const driver = createDriver<Tx>({
-    store,
-    transactions,
-    storeTimeoutMs: policy.storeTimeoutMs,
-    runtime,
-    onLateFailure,
-  });
-  const running: Context<Tx>["running"] = new Set();
+  const driver = createDriver<Tx>({ store, transactions, storeTimeoutMs, runtime, onLateFailure });
+  const shared = { driver, policy, runtime, emit: events.emit };
   let draining = false;
   const context: Context<Tx> = {
-    driver,
-    policy,
-    runtime,
-    emit: events.emit,
-    namespace,
-    running,
-    draining: () => draining,
+    ...{ ...shared, namespace, draining: () => draining, disclaim: createDisclaim(shared) },
+    running: new Set(),
+    beginning: new Set(),
   };
-  const begin = (request: BeginRequest) =>
-    beginWith(context, request, (budget) => driver.drive(claimFlow(askedFor(context, request), budget)));
+  const begin = async (request: BeginRequest) => {
+    const asked = askedFor(context, request);
+    return await beginWith(context, request, asked, (budget) =>
+      driver.drive(claimFlow(asked, budget), budget),
+    );
+  };
   return {
     ...{ store, transactions, policy, context, begin, ...runs<Tx, Settles>(begin, transactions) },
     subscribe: events.subscribe,
     settlers: new Map(),
     close: async ({ drain = 10_000 } = {}) => {
+      const drainMs = durationOf("drain", drain);
       draining = true;
-      await drained(context, durationOf("drain", drain));
+      await drained(context, drainMs);
     },
   };
 }
@@ -134,9 +131,10 @@ function runs<Tx, Settles extends Settling>(
 }
 
 /** Waits for the running attempts, then judges those that are left by what they may have done. */
-async function drained<Tx>({ running, runtime }: Context<Tx>, drainMs: number): Promise<void> {
+async function drained<Tx>({ running, beginning, runtime }: Context<Tx>, drainMs: number): Promise<void> {
   const untilMs = runtime.monotonicMs() + drainMs;
   while (running.size > 0 && runtime.monotonicMs() < untilMs) await runtime.sleep(DRAIN_POLL_MS);
+  await Promise.allSettled(beginning); // the store timeout bounds them
   await Promise.all(
     [...running].map((attempt) => attempt.abandon("The process had to stop before the work ended.")),
   );

@@ -1,4 +1,6 @@
+import { isRepeatable } from "../core/decide.ts";
 import type { Answer, Due, InProgress, KeyRecord, ProviderKind, StepOf } from "../core/record.ts";
+import { hasInherited } from "../core/step.ts";
 import { judgeOpenMarks } from "../core/verdict.ts";
 import { NotPerformed, OncekeyError } from "../errors.ts";
 import type { Awaitable } from "../stores/store.ts";
@@ -46,7 +48,9 @@ export async function executeOperation<Tx>(
   const { driver, policy } = context;
   const asked = askedFor(context, request, new Map([[settler.step, openMark(execution)]]));
   const opening = { asked, open, withinMs: policy.storeTimeoutMs };
-  const begun = await beginWith(context, request, (budget) => driver.drive(openingFlow(opening, budget)));
+  const begun = await beginWith(context, request, asked, (budget) =>
+    driver.drive(openingFlow(opening, budget), budget),
+  );
   if (begun.kind !== "proceed") return begun;
   const { attempt } = begun;
   const performed = await perform(attempt, execution);
@@ -76,7 +80,8 @@ async function perform<Tx>(attempt: Attempt<Tx>, execution: Execution<Tx>): Prom
     case "aborted":
       return { kind: "unheard", reason: saidBy(ran.reason), late: ran.late };
     case "threw":
-      if (ran.error instanceof NotPerformed) return { kind: "not_performed", error: ran.error };
+      if (ran.error instanceof NotPerformed && !hasInherited(attempt.record()))
+        return { kind: "not_performed", error: ran.error };
       return { kind: "unheard", reason: saidBy(ran.error), late: null };
   }
 }
@@ -137,6 +142,9 @@ function ended(end: Ended): Executed {
   }
 }
 
+/** Where the next request itself calls again, nobody need wait for a worker. */
+const REPEAT_MS = 1_000;
+
 function outcomeOf(record: KeyRecord): Executed {
   switch (record.state) {
     case "completed":
@@ -144,11 +152,9 @@ function outcomeOf(record: KeyRecord): Executed {
       return { kind: "settled", answer: record.answer, record };
     case "unknown": {
       const { nextLookAt, updatedAt } = record;
-      return {
-        kind: "in_doubt",
-        record,
-        retryAfterMs: nextLookAt === null ? null : Math.max(0, nextLookAt - updatedAt),
-      };
+      if (isRepeatable(record, updatedAt)) return { kind: "in_doubt", record, retryAfterMs: REPEAT_MS };
+      const retryAfterMs = nextLookAt === null ? null : Math.max(0, nextLookAt - updatedAt);
+      return { kind: "in_doubt", record, retryAfterMs };
     }
     case "released":
     case "in_progress":

@@ -30,6 +30,7 @@ export function keepAlive<Tx>(context: Context<Tx>, holding: Holding, maxRunMs: 
   const beats = () => {
     beat().catch((error: unknown) => {
       emit({ type: "failure", what: `renewing the lease of ${holding.held().operation}`, error });
+      if (!stopped) after(policy.heartbeatMs, beats);
     });
   };
   const watchLease = () => {
@@ -39,7 +40,7 @@ export function keepAlive<Tx>(context: Context<Tx>, holding: Holding, maxRunMs: 
   };
   const timeIsUp = () => holding.abort(new OutcomeUnknown(`The work did not end within ${maxRunMs} ms.`));
   after(policy.heartbeatMs, beats);
-  after(policy.leaseMs, watchLease);
+  watchLease();
   after(maxRunMs, timeIsUp);
   return () => {
     stopped = true;

@@ -8,7 +8,7 @@ import { following } from "./command.ts";
 import type { Context } from "./context.ts";
 import { downstreamKey } from "./downstream-key.ts";
 import type { Engine } from "./engine.ts";
-import { type Executed, executeOperation } from "./execute.ts";
+import { type Executed, type Execution, executeOperation } from "./execute.ts";
 import type { Awaitable, Returned, Settling } from "./returned.ts";
 import type { Settler } from "./settler.ts";
 
@@ -109,33 +109,12 @@ export function operation<Tx, Settles extends Settling, Input, Reference, Result
 ): Operation<Input> {
   const { name } = definition;
   refuseUnusable(engine, definition);
-  const keyTtlMs = keyTtlOf(definition);
-  const settler = settlerOf(engine.context, definition);
-  engine.settlers.set(name, settler);
-  const references = codec<Reference>(`the reference of ${name}`);
-  const results = codec<Result>(`the result of ${name}`);
-  const earlier = (record: KeyRecord) =>
-    record.reference === null ? null : references.decode(record.reference);
+  const { context, settlers } = engine;
+  const settler = settlerOf(context, definition);
+  const executionOf = executions(context, definition);
+  settlers.set(name, settler);
   const execute = (request: OperationRequest, input: Input) =>
-    executeOperation(engine.context, settler, {
-      request: { ...request, operation: name, effects: "declared" },
-      provider: definition.provider,
-      keyTtlMs,
-      open: (tx, record) => {
-        const attempt = { ...viewOf(engine.context, record), record };
-        const opened: Awaitable<Reference> = definition.open(tx, {
-          input,
-          reference: earlier(record),
-          attempt,
-        });
-        return following(opened, references.encode);
-      },
-      perform: async (record, signal) => {
-        const reference = referenceOf(references.decode, record);
-        const attempt = { ...viewOf(engine.context, record), signal };
-        return results.encode(await definition.perform({ input, reference, attempt }));
-      },
-    });
+    executeOperation(context, settler, executionOf(request, input));
   return {
     name,
     execute,
@@ -145,6 +124,33 @@ export function operation<Tx, Settles extends Settling, Input, Reference, Result
       execute: async (request, host) => execute(request, await inputOf(host)),
     }),
   };
+}
+
+/** An operation's parts for one request, with what is kept encoded. */
+function executions<Tx, Settles extends Settling, Input, Reference, Result>(
+  context: Context<Tx>,
+  definition: OperationDefinition<Tx, Settles, Input, Reference, Result>,
+): (request: OperationRequest, input: Input) => Execution<Tx> {
+  const { name, provider } = definition;
+  const keyTtlMs = keyTtlOf(definition);
+  const references = codec<Reference>(`the reference of ${name}`);
+  const results = codec<Result>(`the result of ${name}`);
+  return (request, input) => ({
+    request: { ...request, operation: name, effects: "declared" },
+    provider,
+    keyTtlMs,
+    open: (tx, record) => {
+      const reference = record.reference === null ? null : references.decode(record.reference);
+      const attempt = { ...viewOf(context, record), record };
+      const opened: Awaitable<Reference> = definition.open(tx, { input, reference, attempt });
+      return following(opened, references.encode);
+    },
+    perform: async (record, signal) => {
+      const reference = referenceOf(references.decode, record);
+      const attempt = { ...viewOf(context, record), signal };
+      return results.encode(await definition.perform({ input, reference, attempt }));
+    },
+  });
 }
 
 function keyTtlOf({ name, keyTtl }: { readonly name: string; readonly keyTtl?: Duration }): number | null {

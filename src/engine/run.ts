@@ -105,41 +105,29 @@ export function valueOrThrow<T>(request: RunRequest, ran: Ran<T>): T {
     case "record_corrupt":
       throw ran.error;
     case "in_progress":
-      throw new NotRun(
-        "in_progress",
-        `${request.operation} is already running under this key.`,
-        ran.retryAfterMs,
-      );
-    case "mismatch":
-      throw new NotRun(
-        "key_reused",
-        `This key belongs to a call of ${request.operation} with another input.`,
-        null,
-      );
-    case "unverifiable":
-      throw new NotRun(
-        "fingerprint_unverifiable",
-        "The first call was recorded under a rule that is gone.",
-        null,
-      );
     case "outcome_unknown":
-      throw new NotRun(
-        "outcome_unknown",
-        `Nobody knows what became of ${request.operation}.`,
-        ran.retryAfterMs,
-      );
+      throw new NotRun(ran.kind, NOT_RUN[ran.kind](request.operation), ran.retryAfterMs);
+    case "mismatch":
+      throw new NotRun("key_reused", NOT_RUN.mismatch(request.operation), null);
+    case "unverifiable":
+      throw new NotRun("fingerprint_unverifiable", NOT_RUN.unverifiable(request.operation), null);
     case "unsettled":
-      throw new NotRun(
-        "outcome_unknown",
-        `The outcome of ${request.operation} is not on record yet; ask again.`,
-        null,
-      );
+      throw new NotRun("outcome_unknown", NOT_RUN.unsettled(request.operation), null);
     case "response_not_stored":
-      throw new NotRun("response_not_stored", `${request.operation} is done; its value was not kept.`, null);
     case "draining":
-      throw new NotRun("draining", "This process is shutting down; nothing was run.", null);
+      throw new NotRun(ran.kind, NOT_RUN[ran.kind](request.operation), null);
   }
 }
+
+const NOT_RUN = {
+  in_progress: (name: string) => `${name} is already running under this key.`,
+  outcome_unknown: (name: string) => `Nobody knows what became of ${name}; do not take another key.`,
+  mismatch: (name: string) => `This key belongs to a call of ${name} with another input.`,
+  unverifiable: (name: string) => `The first call of ${name} was recorded under a rule that is gone.`,
+  unsettled: (name: string) => `The outcome of ${name} is not on record yet; ask again with the same key.`,
+  response_not_stored: (name: string) => `${name} is done; its value was not kept.`,
+  draining: (name: string) => `This process is shutting down; ${name} was not run.`,
+};
 
 /** The function was not run by this call; `code` says why. */
 export class NotRun extends OncekeyError {
@@ -215,10 +203,13 @@ function recalled<T>(request: RunRequest, record: KeyRecord, { body }: Answer, r
 }
 
 async function failed<Tx, T>(request: RunRequest, attempt: Attempt<Tx>, error: unknown): Promise<Ran<T>> {
-  const conclusion = concludeEnding(attempt.record(), endingOf(request, error));
+  const conclusion = concludeEnding(attempt.record(), endingOf(error));
   switch (conclusion.kind) {
-    case "conclude":
-      return ranBy(request, await attempt.fail(conclusion.answer), attempt);
+    case "conclude": {
+      const ended = await attempt.fail(conclusion.answer);
+      if (conclusion.answer.body === null) throw error;
+      return ranBy(request, ended, attempt);
+    }
     case "release": {
       const ended = await attempt.release();
       if (ended.kind === "lost") return ranBy(request, ended, attempt);
@@ -232,12 +223,12 @@ async function failed<Tx, T>(request: RunRequest, attempt: Attempt<Tx>, error: u
   }
 }
 
-function endingOf(request: RunRequest, error: unknown): Ending {
+function endingOf(error: unknown): Ending {
   if (error instanceof NotPerformed) return { kind: "not_performed" };
   if (error instanceof OutcomeUnknown) return { kind: "outcome_unknown", reason: error.message };
   if (!(error instanceof PermanentFailure)) return { kind: "threw" };
-  const answer = kept(codec<unknown>(`the refusal of ${request.operation}`).encode(error.answer));
-  return { kind: "permanent_failure", answer };
+  const encoded = encodeValue(error.answer);
+  return { kind: "permanent_failure", answer: encoded.kind === "encoded" ? kept(encoded.bytes) : NOT_KEPT };
 }
 
 function viewOf<Tx>({ number, signal, downstreamKey }: Attempt<Tx>): RunAttempt {

@@ -1,9 +1,18 @@
 import type { Due, KeyRecord, StepOf } from "../core/record.ts";
-import { type Doubt, doubt, lookAgain, release, seen, standingStep, touch } from "../core/transition.ts";
+import {
+  type Doubt,
+  doubt,
+  lookAgain,
+  release,
+  review,
+  seen,
+  standingStep,
+  touch,
+} from "../core/transition.ts";
 import type { UnitEnd } from "../stores/store.ts";
 import { call, following, pause, replace, type TransactionFlow, transaction, type Unit } from "./command.ts";
 import type { Context } from "./context.ts";
-import { type Held, type Written, writeFlow } from "./ending.ts";
+import { type Held, ownedStill, type Written, writeFlow } from "./ending.ts";
 import { persist } from "./retry.ts";
 import type { Settler } from "./settler.ts";
 import { transactionFlow, type Worked } from "./transaction.ts";
@@ -14,6 +23,9 @@ const FINISH_PAUSE_MS = 20;
 
 /** A spent finish is looked at again when its contention should be over. */
 const NEXT_LOOK_MS = 1_000;
+
+/** Back-off between two looks ends here, so that a provider that comes back is asked within the hour. */
+export const LONGEST_BACKOFF_MS = 3_600_000;
 
 /** The second budget, which writes `unknown`, is independent of the first and as small. */
 const DOUBT_TRIES = 5;
@@ -89,10 +101,10 @@ function* keepResult<Tx>(
   const next = (record: Held) => {
     const writeId = runtime.newId();
     if (record.state === "in_progress") return doubt(record, { writeId, doubt: told, heldRetainMs });
-    return lookAgain(
-      { ...record, evidence: told.evidence },
-      { writeId, answered: true, nextLookInMs: NEXT_LOOK_MS, reason },
-    );
+    const knowing = { ...record, evidence: told.evidence };
+    if (record.looks + 1 >= policy.maxReconcileLooks) return review(knowing, { writeId, reason });
+    const nextLookInMs = Math.min(LONGEST_BACKOFF_MS, NEXT_LOOK_MS * 2 ** record.looks);
+    return lookAgain(knowing, { writeId, answered: true, nextLookInMs, reason });
   };
   return yield* writeFlow(held, next, { untilMs: runtime.monotonicMs() + DOUBT_MS, tries: DOUBT_TRIES });
 }
@@ -109,17 +121,24 @@ export function* abandonFlow<Tx>(
 ): TransactionFlow<Written, Tx> {
   const budget = { untilMs: runtime.monotonicMs() + policy.leaseMs, tries: FINISH_TRIES };
   const cancelled = new Set(proof === "cancelled" ? [settler.step] : []);
-  function* unit(tx: Tx): Unit<UnitEnd<Written>> {
-    const fenced = yield* replace(seen(held), touch(held, { writeId: runtime.newId() }), "wait");
+  function* unit(tx: Tx, from: Held): Unit<UnitEnd<Written>> {
+    const fenced = yield* replace(seen(from), touch(from, { writeId: runtime.newId() }), "wait");
     if (fenced.kind !== "replaced")
       return { kind: "rollback", value: { kind: "lost", record: fenced.record } };
-    yield* call(`abandon ${held.operation}`, () => settler.abandon(tx, held));
+    yield* call(`abandon ${held.operation}`, () => settler.abandon(tx, from));
     const change = { writeId: runtime.newId(), retainMs: policy.releasedRetentionMs, cancelled };
-    const done = yield* replace(seen(fenced.record), release(held, change), "wait");
+    const done = yield* replace(seen(fenced.record), release(from, change), "wait");
     if (done.kind !== "replaced") return { kind: "rollback", value: { kind: "lost", record: done.record } };
     return { kind: "commit", value: { kind: "written", record: done.record } };
   }
-  return yield* persist(budget, () => transaction(policy.leaseMs, unit));
+  for (let current = held; ; ) {
+    const from = current;
+    const end = yield* persist(budget, () => transaction(policy.leaseMs, (tx: Tx) => unit(tx, from)));
+    if (end.kind === "written" || end.record?.owner !== held.owner) return end;
+    if (end.record.state === "released") return { kind: "written", record: end.record }; // its reply was lost
+    if (!ownedStill(end.record, held) || end.record.revision === from.revision) return end;
+    current = end.record;
+  }
 }
 
 function markOf(

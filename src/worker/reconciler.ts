@@ -1,9 +1,10 @@
 import type { KeyRecord, RecordWrite, Unknown } from "../core/record.ts";
 import { look, lookAgain, review, seen } from "../core/transition.ts";
-import { call, due, replace, type TransactionFlow } from "../engine/command.ts";
+import { call, due, type Flow, replace, type TransactionFlow } from "../engine/command.ts";
 import type { Context } from "../engine/context.ts";
 import type { Settler, Sighting } from "../engine/settler.ts";
-import { abandonFlow, finishFlow } from "../engine/settling.ts";
+import { abandonFlow, finishFlow, LONGEST_BACKOFF_MS } from "../engine/settling.ts";
+import type { Listed } from "../stores/store.ts";
 
 /** What one tick of the reconciler did. */
 export interface Reconciled {
@@ -29,9 +30,6 @@ export interface Reconciler<Tx> {
 
 const BATCH = 50;
 
-/** Back-off between two looks ends here, so that a provider that comes back is asked within the hour. */
-const LONGEST_BACKOFF_MS = 3_600_000;
-
 /**
  * Finds out what became of effects in doubt. Takes each record over first, so that a late original is fenced; asks
  * outside any transaction; ends it by a fenced write. One record that cannot be handled never stops the others.
@@ -40,7 +38,7 @@ export function* reconcileFlow<Tx>(
   reconciler: Reconciler<Tx>,
   limit: number = BATCH,
 ): TransactionFlow<Reconciled, Tx> {
-  const listed = yield* due({ kind: "looks", limit });
+  const listed = yield* listKnown(reconciler, limit);
   const counts = {
     settled: 0,
     released: 0,
@@ -57,6 +55,24 @@ export function* reconcileFlow<Tx>(
   return counts;
 }
 
+/**
+ * Records of operations that this worker does not know are left, as they are, to those that do: to put them off would
+ * keep them from the others. However many they are, they do not crowd out the ones that it knows.
+ */
+function* listKnown<Tx>(
+  { settlers }: Reconciler<Tx>,
+  limit: number,
+): Flow<Pick<Listed, "records" | "damaged">> {
+  for (let asked = limit; ; asked *= 2) {
+    const { records, damaged } = yield* due({ kind: "looks", limit: asked });
+    const known = records.filter(({ operation }) => settlers.has(operation)).slice(0, limit);
+    const all = records.length + damaged < asked;
+    if (all || known.length === limit || asked >= MOST_ASKED) return { records: known, damaged };
+  }
+}
+
+const MOST_ASKED = 10_000;
+
 type Result = Exclude<keyof Reconciled, "damaged">;
 
 function* reconcileOne<Tx>(
@@ -65,10 +81,8 @@ function* reconcileOne<Tx>(
 ): TransactionFlow<Result, Tx> {
   const { emit, runtime, policy } = context;
   const settler = settlers.get(record.operation);
+  if (settler === undefined) return "passed";
   try {
-    if (settler === undefined) {
-      return yield* postpone(context, record, false, `No worker here knows ${record.operation}.`);
-    }
     const change = { writeId: runtime.newId(), owner: runtime.newId(), leaseMs: policy.leaseMs };
     const taken = yield* replace(seen(record), look(record, change), "never");
     if (taken.kind !== "replaced" || taken.record.state !== "unknown") return "passed";
@@ -84,13 +98,10 @@ function* settle<Tx>(
   settler: Settler<Tx>,
   record: Unknown,
 ): TransactionFlow<Result, Tx> {
-  const sighting = yield* sight(settler, record);
+  const sighting = yield* sight(context, settler, record);
   switch (sighting.kind) {
-    case "found": {
-      const written = yield* finishFlow(context, settler, record, sighting.result);
-      if (written.kind === "lost") return "passed";
-      return tell(context, record, written.record) ? "settled" : "waiting";
-    }
+    case "found":
+      return yield* finish(context, settler, record, sighting.result);
     case "cancelled": {
       const written = yield* abandonFlow(context, settler, record, "cancelled");
       const released = written.record?.state === "released" && written.record.owner === record.owner;
@@ -118,6 +129,19 @@ function* settle<Tx>(
   }
 }
 
+function* finish<Tx>(
+  context: Context<Tx>,
+  settler: Settler<Tx>,
+  record: Unknown,
+  result: Uint8Array,
+): TransactionFlow<Result, Tx> {
+  const written = yield* finishFlow(context, settler, record, result);
+  if (written.kind === "lost") return "passed";
+  if (tell(context, record, written.record)) return "settled";
+  const left = written.record.state === "unknown" && written.record.disposition === "review";
+  return left ? "reviewed" : "waiting";
+}
+
 /** Tells the listeners of a record that a look has ended; false when it is still unknown. */
 function tell<Tx>(
   { emit }: Context<Tx>,
@@ -137,16 +161,33 @@ type Sighted =
   | { readonly kind: "cannot_ask" };
 
 /** What is kept already, else what the provider says; not found there means to cancel where that can be. */
-function* sight<Tx>({ look: ask, cancel }: Settler<Tx>, record: Unknown): TransactionFlow<Sighted, Tx> {
+function* sight<Tx>(
+  context: Context<Tx>,
+  { look: ask, cancel }: Settler<Tx>,
+  record: Unknown,
+): TransactionFlow<Sighted, Tx> {
   const { result } = record.evidence;
   if (result !== null) return { kind: "found", result };
   if (ask === null) return { kind: "cannot_ask" };
   try {
-    const seenThere = yield* call(`look for ${record.operation}`, () => ask(record));
+    const seenThere = yield* call(`look for ${record.operation}`, () => answered(context, ask(record)));
     if (seenThere.kind !== "not_found" || cancel === null) return seenThere;
-    return yield* call(`cancel ${record.operation}`, () => cancel(record));
+    return yield* call(`cancel ${record.operation}`, () => answered(context, cancel(record)));
   } catch (error) {
     return { kind: "unreachable", error };
+  }
+}
+
+/** A provider that says nothing for the whole lease of a look is out of reach; it must not keep the others waiting. */
+async function answered<Tx, T>({ runtime, policy }: Context<Tx>, asked: Promise<T>): Promise<T> {
+  const bound = runtime.timer(policy.leaseMs);
+  const late = bound.expired.then(() => {
+    throw new Error(`The provider did not answer within ${policy.leaseMs} ms.`);
+  });
+  try {
+    return await Promise.race([asked, late]);
+  } finally {
+    bound.cancel();
   }
 }
 

@@ -10,6 +10,8 @@ export interface Swept {
   readonly doubted: number;
   /** Moved by somebody else in the meantime, or held by an open transaction. */
   readonly passed: number;
+  /** Could not be written now; each is told to the listeners. */
+  readonly failed: number;
   /** Rows that could not be read; a person must look at them. */
   readonly damaged: number;
 }
@@ -24,15 +26,23 @@ const BATCH = 100;
 export function* sweepFlow<Tx>(context: Context<Tx>, limit: number = BATCH): Flow<Swept> {
   const { policy } = context;
   const listed = yield* due({ kind: "stale", graceMs: policy.sweepGraceMs, limit });
-  let swept: Swept = { released: 0, doubted: 0, passed: 0, damaged: listed.damaged };
+  let swept: Swept = { released: 0, doubted: 0, passed: 0, failed: 0, damaged: listed.damaged };
   for (const record of listed.records) {
-    if (record.state !== "in_progress") continue;
-    const write = judged(context, record);
-    const replaced = yield* replace(seen(record), write, "never");
-    swept = counted(swept, replaced.kind === "replaced" ? replaced.record : null);
-    if (replaced.kind === "replaced") tell(context, record, replaced.record);
+    if (record.state === "in_progress") swept = yield* sweepOne(context, swept, record);
   }
   return swept;
+}
+
+/** A record that cannot be judged now is told, and is due again at the next tick. */
+function* sweepOne<Tx>(context: Context<Tx>, swept: Swept, record: InProgress): Flow<Swept> {
+  try {
+    const replaced = yield* replace(seen(record), judged(context, record), "never");
+    if (replaced.kind === "replaced") tell(context, record, replaced.record);
+    return counted(swept, replaced.kind === "replaced" ? replaced.record : null);
+  } catch (error) {
+    context.emit({ type: "failure", what: `sweeping ${record.operation}`, error });
+    return { ...swept, failed: swept.failed + 1 };
+  }
 }
 
 function judged<Tx>({ policy, runtime }: Context<Tx>, record: InProgress): RecordWrite {

@@ -1,0 +1,153 @@
+import { Client, Pool, type PoolClient } from "pg";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { Worked } from "../../src/engine/transaction.ts";
+import { postgresStore } from "../../src/stores/postgres/index.ts";
+import { sweep } from "../../src/worker/tick.ts";
+import { openDoor } from "../stores/postgres-server.ts";
+import { postgresIsHere } from "../support/databases.ts";
+import { until } from "../support/processes.ts";
+import {
+  answerOf,
+  lapsed,
+  ofType,
+  proceeded,
+  requestFor,
+  SHORT,
+  sqlEngineOn,
+  standing,
+  stoppedRuntime,
+} from "./engines.ts";
+import { openPostgres, rowOf, type Sql } from "./stores.ts";
+
+const KEPT: Worked<string> = { kind: "keep", state: "completed", answer: answerOf("kept"), value: "mine" };
+const local = (key: string) => requestFor(key, { effects: "transaction" });
+
+describe.skipIf(!postgresIsHere())("a transaction on PostgreSQL", () => {
+  let sql: Sql<PoolClient>;
+  let admin: Client;
+  beforeAll(async () => {
+    sql = await openPostgres();
+    admin = new Client({ connectionString: sql.url });
+    await admin.connect();
+  });
+  afterAll(async () => {
+    await admin.end();
+    await sql.close();
+  });
+
+  test("that PostgreSQL ends as the victim of a deadlock (40P01) runs again as a whole, under the same claim", async () => {
+    const [one, two] = [rowOf("deadlock", "one"), rowOf("deadlock", "two")];
+    for (const { id, key, state } of [one, two])
+      await admin.query("INSERT INTO effects (id, key, state) VALUES ($1, $2, $3)", [id, key, state]);
+    const attempt = proceeded(await sqlEngineOn(sql.store).engine.begin(local("deadlock")));
+    const codes: unknown[] = [];
+    let runs = 0;
+    await admin.query("BEGIN; SET LOCAL deadlock_timeout = '30s'");
+    await admin.query("UPDATE effects SET state = 'theirs' WHERE id = $1", [two.id]);
+    const work = async (tx: PoolClient): Promise<Worked<string>> => {
+      runs += 1;
+      await tx.query("UPDATE effects SET state = state || ' ours' WHERE id = $1", [one.id]);
+      if (runs === 1)
+        void admin
+          .query("UPDATE effects SET state = 'theirs' WHERE id = $1", [one.id])
+          .then(() => admin.query("COMMIT"));
+      try {
+        await tx.query("UPDATE effects SET state = state || ' ours' WHERE id = $1", [two.id]);
+      } catch (error) {
+        codes.push(error instanceof Error && "code" in error ? error.code : error);
+        throw error;
+      }
+      return KEPT;
+    };
+    const { number } = attempt;
+    expect(await attempt.transaction(work)).toMatchObject({
+      kind: "committed",
+      value: "mine",
+      record: { attempt: number },
+    });
+    expect([runs, codes]).toEqual([2, ["40P01"]]);
+    const states = (await sql.rows("deadlock")).map(({ state }) => state);
+    expect(states).toEqual(["theirs ours", "theirs ours"]);
+  });
+
+  test("that PostgreSQL cannot serialise (40001) runs again as a whole", async () => {
+    const attempt = proceeded(await sqlEngineOn(sql.store).engine.begin(local("40001")));
+    let runs = 0;
+    const work = async (tx: PoolClient) => {
+      runs += 1;
+      await sql.put(tx, rowOf("40001"));
+      if (runs < 3) await tx.query("DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '40001'; END $$");
+      return KEPT;
+    };
+    expect(await attempt.transaction(work)).toMatchObject({ kind: "committed" });
+    expect([runs, (await sql.rows("40001")).length]).toEqual([3, 1]);
+  });
+
+  /** A store whose connections are cut at the COMMIT of the first run of a unit, once `arm` was told which run it is. */
+  async function behindDoor(moment: "before it is sent" | "before its reply") {
+    const door = await openDoor(sql.url);
+    const pool = new Pool({ connectionString: door.url });
+    onTestFinished(async () => {
+      await pool.end();
+      await door.close();
+    });
+    const arm = (run: number) => door.cutAt(run === 1 ? "COMMIT\0" : "\0never\0", moment);
+    return { store: postgresStore<PoolClient>({ pool }), arm };
+  }
+
+  test.each([
+    ["before its reply", "had committed", 1],
+    ["before it is sent", "had not committed", 2],
+  ] as const)(
+    "whose connection is cut at COMMIT %s, and which %s, runs so often: %i",
+    async (moment, _what, expected) => {
+      const { store, arm } = await behindDoor(moment);
+      const { engine, events } = sqlEngineOn(store);
+      const request = local(`cut ${moment}`);
+      const attempt = proceeded(await engine.begin(request));
+      let runs = 0;
+      const work = async (tx: PoolClient) => {
+        runs += 1;
+        await sql.put(tx, rowOf(request.identity.key));
+        arm(runs);
+        return KEPT;
+      };
+      expect(await attempt.transaction(work)).toMatchObject({ kind: "committed" });
+      expect(runs).toBe(expected);
+      expect(await sql.rows(request.identity.key)).toHaveLength(1);
+      expect(await standing(sql.store, request)).toMatchObject({
+        state: "completed",
+        attempt: attempt.number,
+      });
+      expect(ofType(events, "lease_lost")).toEqual([]);
+    },
+  );
+
+  test("that is open beyond its lease is not taken over: duplicates are told to wait at once, workers pass", async () => {
+    const request = local("open");
+    const { engine } = sqlEngineOn(sql.store, { ...SHORT, runtime: stoppedRuntime() });
+    const attempt = proceeded(await engine.begin(request));
+    let inside = false;
+    let goOn = () => {};
+    const gate = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    onTestFinished(() => goOn());
+    const transacting = attempt.transaction(async (tx) => {
+      await sql.put(tx, rowOf("open"));
+      inside = true;
+      await gate;
+      return KEPT;
+    });
+    await until(() => inside);
+    await lapsed(sql.store, request);
+    const other = sqlEngineOn(sql.other, { sweepGrace: 1 });
+    expect(await other.engine.begin(request)).toMatchObject({ kind: "in_progress", retryAfterMs: 1000 });
+    await until(async () => (await sweep(other.engine)).passed === 1);
+    expect(await sweep(other.engine)).toMatchObject({ released: 0, doubted: 0, passed: 1 });
+    goOn();
+    expect(await transacting).toMatchObject({ kind: "committed" });
+    expect(await sql.rows("open")).toHaveLength(1);
+    expect(await other.engine.begin(request)).toMatchObject({ kind: "replay" });
+  });
+});

@@ -1,0 +1,175 @@
+import { describe, expect, test } from "vitest";
+import type { Effects } from "../../src/core/record.ts";
+import { renew, seen } from "../../src/core/transition.ts";
+import type { Store } from "../../src/stores/store.ts";
+import { sweepFlow } from "../../src/worker/sweeper.ts";
+import { sweep } from "../../src/worker/tick.ts";
+import { died, engineOn, ofType, proceeded, requestFor, standing } from "../engine/engines.ts";
+import { type Opened, onEverySqlStore, onEveryStore } from "../engine/stores.ts";
+import { faultyStore } from "../support/faulty-store.ts";
+import { until } from "../support/processes.ts";
+
+/** So many attempts that died, each under a key of its own. */
+async function dead(store: Store, prefix: string, count: number, effects: Effects = "transaction") {
+  const requests = Array.from({ length: count }, (_, n) => requestFor(`${prefix} ${n}`, { effects }));
+  await Promise.all(requests.map((request) => died(store, request)));
+  return requests;
+}
+
+const GRACE = { sweepGrace: 1 };
+
+/** Resolves once so many records are due for the sweeper. */
+async function due(store: Store, count: number): Promise<void> {
+  await until(
+    async () => (await store.due({ kind: "stale", graceMs: 1, limit: 500 })).records.length >= count,
+  );
+}
+
+describe("the sweeper", () => {
+  onEveryStore((given) => {
+    judges(given);
+    many(given);
+    troubled(given);
+  });
+
+  onEverySqlStore((given) => {
+    test("counts a damaged record and passes it by", async () => {
+      const { store, damage } = given();
+      await dead(store, "damaged", 2);
+      await damage();
+      await dead(store, "whole", 2);
+      await until(async () => (await store.due({ kind: "stale", graceMs: 1, limit: 9 })).damaged === 2);
+      await due(store, 2);
+      expect(await sweep(engineOn(store, GRACE).engine)).toEqual({
+        released: 2,
+        doubted: 0,
+        passed: 0,
+        failed: 0,
+        damaged: 2,
+      });
+    });
+  });
+});
+
+function judges(given: () => Opened): void {
+  test.each([
+    ["transaction", "released", { released: 1, doubted: 0 }],
+    ["declared", "released", { released: 1, doubted: 0 }],
+    ["none", "unknown", { released: 0, doubted: 1 }],
+  ] as const)(
+    "judges an attempt with effects %s that was heard of no more: %s",
+    async (effects, state, counts) => {
+      const { store } = given();
+      const [request] = await dead(store, `judged ${effects}`, 1, effects);
+      if (request === undefined) throw new Error("One died.");
+      const before = await standing(store, request);
+      const { engine, events } = engineOn(store, GRACE);
+      await due(store, 1);
+      expect(await sweep(engine)).toMatchObject(counts);
+      const after = await standing(store, request);
+      expect(after).toMatchObject({ state, attempt: before.attempt, revision: before.revision + 1 });
+      expect(ofType(events, "transition")).toMatchObject([
+        {
+          by: "sweeper",
+          from: "in_progress",
+          to: state,
+          attempt: before.attempt,
+          identity: request.identity,
+        },
+      ]);
+      expect((await store.beats()).map(({ worker }) => worker)).toContain("sweeper");
+    },
+  );
+
+  test("leaves an attempt alone until its lease and the grace are over", async () => {
+    const { store } = given();
+    const [request] = await dead(store, "grace", 1);
+    if (request === undefined) throw new Error("One died.");
+    const before = await standing(store, request);
+    const { engine, events } = engineOn(store, { sweepGrace: "1h" });
+    expect(await sweep(engine)).toEqual({ released: 0, doubted: 0, passed: 0, failed: 0, damaged: 0 });
+    proceeded(await engine.begin(requestFor("running")));
+    expect(await sweep(engineOn(store, GRACE).engine)).toMatchObject({ passed: 0, doubted: 0 });
+    expect(await standing(store, requestFor("running"))).toMatchObject({ state: "in_progress" });
+    expect(before.state).toBe("in_progress");
+    expect(ofType(events, "transition")).toEqual([]);
+  });
+}
+
+function many(given: () => Opened): void {
+  test("moves each record once, however many sweepers there are at once", async () => {
+    const { store, other } = given();
+    const requests = await dead(store, "crowd", 12);
+    const engines = [store, other, store, other].map((each) => engineOn(each, GRACE));
+    await due(store, 12);
+    const swept = await Promise.all(engines.map(({ engine }) => sweep(engine)));
+    expect(swept.reduce((sum, { released }) => sum + released, 0)).toBe(12);
+    for (const request of requests)
+      expect(await standing(store, request)).toMatchObject({ state: "released", revision: 2 });
+    expect(engines.flatMap(({ events }) => ofType(events, "transition"))).toHaveLength(12);
+  });
+
+  test("goes on in its next tick where a full batch stopped", async () => {
+    const { store } = given();
+    await dead(store, "batch", 5);
+    const { engine } = engineOn(store, GRACE);
+    await due(store, 5);
+    const tick = () => engine.context.driver.drive(sweepFlow(engine.context, 2));
+    expect([(await tick()).released, (await tick()).released, (await tick()).released]).toEqual([2, 2, 1]);
+  });
+
+  test("that is killed in the middle of a batch leaves the rest to the next one", async () => {
+    const { store } = given();
+    const requests = await dead(store, "killed", 4);
+    const { engine } = engineOn(store, GRACE);
+    await due(store, 4);
+    const flow = sweepFlow(engine.context);
+    for (let commands = 0, next = flow.next(); commands < 3 && next.done !== true; commands += 1) {
+      const command = next.value;
+      if (command.op === "due") command.done(await store.due(command.query));
+      if (command.op === "replace")
+        command.done(await store.replace(command.seen, command.write, command.patience));
+      next = flow.next();
+    }
+    expect((await sweep(engine)).released).toBe(2);
+    for (const request of requests)
+      expect(await standing(store, request)).toMatchObject({ state: "released" });
+  });
+}
+
+function troubled(given: () => Opened): void {
+  test("passes an attempt that renewed its lease just now", async () => {
+    const { store } = given();
+    const [request] = await dead(store, "renewed", 1);
+    if (request === undefined) throw new Error("One died.");
+    await due(store, 1);
+    const racing: Store = {
+      ...store,
+      due: async (query) => {
+        const listed = await store.due(query);
+        for (const record of listed.records)
+          if (record.state === "in_progress")
+            await store.replace(seen(record), renew(record, { writeId: "beat", leaseMs: 60_000 }), "wait");
+        return listed;
+      },
+    };
+    expect(await sweep(engineOn(racing, GRACE).engine)).toMatchObject({ released: 0, passed: 1 });
+    expect(await standing(store, request)).toMatchObject({ state: "in_progress", writeId: "beat" });
+  });
+
+  test.each(["contention", "not_applied", "reply_lost"] as const)(
+    "does not stop at a record whose write fails (%s): the others are judged, and it is told",
+    async (fault) => {
+      const { store } = given();
+      await dead(store, `trouble ${fault}`, 4);
+      const faulty = faultyStore(store);
+      const { engine, events } = engineOn(faulty.store, GRACE);
+      await due(store, 4);
+      faulty.plan("replace", 1, fault);
+      expect(await sweep(engine)).toMatchObject({ released: 3, failed: 1 });
+      expect(ofType(events, "failure")).toHaveLength(1);
+      await sweep(engine);
+      expect((await store.due({ kind: "stale", graceMs: 1, limit: 9 })).records).toEqual([]);
+    },
+  );
+}
