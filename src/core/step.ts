@@ -19,3 +19,8 @@ export function repeatableUntil(open: readonly OpenMark[]): Instant {
 export function hasProgress(record: Pick<KeyRecord, "steps">): boolean {
   return [...record.steps.values()].some(({ state }) => state === "finished" || state === "open");
 }
+
+/** Calls of an earlier attempt are in doubt: that this one did nothing says nothing of them. */
+export function hasInherited({ steps, claimedAt }: Pick<KeyRecord, "steps" | "claimedAt">): boolean {
+  return openMarks(steps).some(({ openedAt }) => openedAt < claimedAt);
+}

@@ -56,6 +56,23 @@ export function claim(request: Claim): RecordWrite {
   };
 }
 
+/** (absent) → released: a claim that was given up; should it arrive after all, it finds its key taken. */
+export function renounce(
+  { leaseMs: _leaseMs, ...request }: Claim,
+  change: { readonly retainMs: number },
+): RecordWrite {
+  return {
+    ...request,
+    state: "released",
+    attempt: "next",
+    reference: null,
+    steps: new Map(),
+    createdAt: NOW,
+    claimedAt: NOW,
+    retainUntil: { inMs: change.retainMs },
+  };
+}
+
 /**
  * released, lapsed or unknown → in_progress, as the next attempt: the first request's correlation id, the reference, the
  * steps and the operation's name (a downstream key is made of it) stay. A released record without progress may be

@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
 import { canonicalJson } from "../core/canonical.ts";
 import { lengthPrefixed } from "../core/key.ts";
@@ -5,6 +6,7 @@ import { type Pointer, parsePointer } from "../core/pointer.ts";
 import type { Material, Recognisable } from "../engine/fingerprint.ts";
 import { ConfigurationError } from "../errors.ts";
 import type { Exchange } from "./exchange.ts";
+import { headerNames } from "./header-policy.ts";
 
 export interface FingerprintSettings {
   /** `json` compares JSON documents as values and other bodies by bytes; `raw` compares bytes. */
@@ -29,15 +31,15 @@ const RULE_REVISION = 1;
 
 export function fingerprintRule(settings: FingerprintSettings): FingerprintRule {
   const { mode = "json", fingerprintHeaders = [], ignore = [] } = settings;
-  const headers = fingerprintHeaders.map((name) => name.toLowerCase()).sort();
-  const pointers = [...ignore].sort().map(usablePointer);
-  const parts = [
-    mode,
-    String(RULE_REVISION),
-    ...headers.map((name) => `+${name}`),
-    ...ignore.map((text) => `-${text}`),
-  ];
-  return { version: parts.join(" "), mode, headers, ignore: pointers };
+  if (mode !== "json" && mode !== "raw") {
+    throw new ConfigurationError("mode", `must be "json" or "raw"; got ${JSON.stringify(mode)}`);
+  }
+  const headers = sorted(headerNames("fingerprintHeaders", fingerprintHeaders));
+  const pointers = sorted(ignore);
+  // Quoted, so that a pointer with blanks in it never reads as two.
+  const left = pointers.map((text) => `-${JSON.stringify(text)}`);
+  const version = [mode, RULE_REVISION, ...headers.map((name) => `+${name}`), ...left].join(" ");
+  return { version, mode, headers, ignore: pointers.map(usablePointer) };
 }
 
 /** A request's digests under its route's rule; records of any other rule cannot be verified by it. */
@@ -50,60 +52,81 @@ function material(rule: FingerprintRule, exchange: Exchange, body: Uint8Array): 
   const { method, path, query } = exchange;
   const headers = rule.headers.flatMap((name) => [name, lengthPrefixed(exchange.header(name))]);
   const head = [method.toUpperCase(), path, mediaType(exchange), ...headers];
+  const bytes = bodyDigest("bytes", body);
   let canonical: Uint8Array | undefined;
   return {
-    raw: digest([...head, query], body),
+    raw: digest([...head, query], bytes),
     canonical: () => {
-      canonical ??= digest([...head, sortedQuery(query)], canonicalBody(rule, exchange, body));
+      canonical ??= digest([...head, sortedQuery(query)], valueDigest(rule, exchange, body) ?? bytes);
       return canonical;
     },
   };
 }
 
-function digest(head: readonly string[], body: Uint8Array | string): Uint8Array {
-  const hash = createHash("sha256").update(lengthPrefixed(head));
-  // The kind of the body is part of the hash: bytes that look like a canonical form are not one.
-  return hash
-    .update(typeof body === "string" ? "value:" : "bytes:")
-    .update(body)
-    .digest();
+function digest(head: readonly string[], body: Uint8Array): Uint8Array {
+  return createHash("sha256").update(lengthPrefixed(head)).update(body).digest();
 }
 
-function canonicalBody(rule: FingerprintRule, exchange: Exchange, body: Uint8Array): Uint8Array | string {
-  if (rule.mode === "raw" || body.length === 0 || !isJson(mediaType(exchange))) return body;
-  const text = utf8(body);
-  if (text === null) return body;
-  const canonical = canonicalJson(text, { ignore: rule.ignore });
-  return canonical.kind === "canonical" ? canonical.text : body;
+/** The kind is part of the hash: bytes that look like a canonical form are not one. */
+function bodyDigest(kind: "bytes" | "value", body: Uint8Array | string): Uint8Array {
+  return createHash("sha256").update(`${kind}:`).update(body).digest();
+}
+
+/** Of the value that the body is, or `null` for what is no JSON document in UTF-8: it is compared by its bytes. */
+function valueDigest(rule: FingerprintRule, exchange: Exchange, body: Uint8Array): Uint8Array | null {
+  if (rule.mode === "raw" || !isJson(exchange) || !isUtf8(body)) return null;
+  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(body);
+  const document = canonicalJson(text, { ignore: rule.ignore });
+  return document.kind === "canonical" ? bodyDigest("value", document.text) : null;
 }
 
 /** Sorted by name, repeats in their own order; a name and a value stay apart whatever is in them. */
 function sortedQuery(query: string): string {
-  const pairs = [...new URLSearchParams(query)];
-  pairs.sort(([left], [right]) => (left < right ? -1 : left > right ? 1 : 0));
+  const pairs = query
+    .split("&")
+    .filter((pair) => pair !== "")
+    .map((pair) => {
+      const at = pair.indexOf("=");
+      return at < 0 ? [octets(pair), ""] : [octets(pair.slice(0, at)), octets(pair.slice(at + 1))];
+    });
+  pairs.sort(([left = ""], [right = ""]) => (left < right ? -1 : left > right ? 1 : 0));
   return lengthPrefixed(pairs.flat());
+}
+
+/** One character for each byte that was meant: decoding as text would make all damaged values one. */
+function octets(encoded: string): string {
+  const spaced = encoded.replaceAll("+", " ");
+  return spaced.replace(/%([0-9a-f]{2})/gi, (_, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
 }
 
 /** The essence (RFC 9110, 8.3.1): parameters such as a charset do not make another request. */
 function mediaType(exchange: Exchange): string {
-  return (exchange.header("content-type")[0] ?? "").split(";", 1).join("").trim().toLowerCase();
+  const [line = ""] = exchange.header("content-type");
+  return (line.split(";", 1)[0] ?? "").trim().toLowerCase();
 }
 
-function isJson(essence: string): boolean {
-  return essence === "application/json" || essence.endsWith("+json");
+/** A body that is encoded, or in letters other than those of JSON, is not the document that its bytes look like. */
+function isJson(exchange: Exchange): boolean {
+  const essence = mediaType(exchange);
+  if (essence !== "application/json" && !essence.endsWith("+json")) return false;
+  const [line = ""] = exchange.header("content-type");
+  const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(line)?.[1] ?? "utf-8";
+  const encodings = exchange.header("content-encoding").join(",").trim().toLowerCase();
+  return /^(utf-?8|us-ascii)$/i.test(charset) && (encodings === "" || encodings === "identity");
 }
 
-function utf8(body: Uint8Array): string | null {
-  const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(body);
-  return text.includes("\ufffd") && !sameBytes(new TextEncoder().encode(text), body) ? null : text;
-}
-
-function sameBytes(left: Uint8Array, right: Uint8Array): boolean {
-  return left.length === right.length && left.every((byte, index) => byte === right[index]);
+/** Order and repetition in a setting make no other rule. */
+function sorted(texts: readonly string[]): readonly string[] {
+  return [...new Set(texts)].sort();
 }
 
 function usablePointer(text: string): Pointer {
   const parsed = parsePointer(text);
   if (parsed.kind === "pointer") return parsed.pointer;
-  throw new ConfigurationError("ignore", `has a bad JSON pointer ${JSON.stringify(text)}: ${parsed.reason}`);
+  throw new ConfigurationError(
+    "ignore",
+    `has a pointer that leads nowhere: ${parsed.reason.replace(/\.$/, "")}`,
+  );
 }

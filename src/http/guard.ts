@@ -1,10 +1,10 @@
-import { checkPrincipal } from "../core/key.ts";
+import { checkKey, checkOperation, checkPrincipal } from "../core/key.ts";
 import { type Duration, parseDuration } from "../core/policy.ts";
 import type { Answered, BeginRequest } from "../engine/begin.ts";
-import type { Engine } from "../engine/engine.ts";
-import type { Settling } from "../engine/returned.ts";
+import type { Context } from "../engine/context.ts";
+import type { Awaitable } from "../engine/returned.ts";
 import { ConfigurationError } from "../errors.ts";
-import { type Exchange, isSafe, KEY_HEADER, type Reply, STATUS_HEADER } from "./exchange.ts";
+import { type Exchange, isSafe, KEY_HEADER, type Reply } from "./exchange.ts";
 import { type FingerprintSettings, fingerprintRule, recognisable } from "./fingerprint.ts";
 import { type HeaderPolicy, type HeaderSettings, headerPolicy } from "./header-policy.ts";
 import { parseKeyHeader } from "./key-header.ts";
@@ -13,7 +13,7 @@ import { replyToAnswered } from "./replies.ts";
 
 /** What every protected route says of itself, whatever its host. */
 export interface RouteSettings extends FingerprintSettings, HeaderSettings {
-  /** What is being done, as people call it; the method and the path where nothing is said. */
+  /** What is being done, as people call it; the method and the route's pattern where nothing is said. */
   readonly operation?: string;
   /** Whether a request without a key is refused; yes where nothing is said. */
   readonly required?: boolean;
@@ -28,6 +28,12 @@ export interface RouteSettings extends FingerprintSettings, HeaderSettings {
   readonly maxResponseBytes?: number;
 }
 
+/** Who sent a request; asked only where the answer matters. */
+export interface Caller {
+  readonly principal: () => Awaitable<unknown>;
+  readonly correlationId: () => unknown;
+}
+
 /** What a request is allowed to do. */
 export type Admission =
   /** Safe method, or no key on a route that does not ask for one: not ours. */
@@ -37,10 +43,7 @@ export type Admission =
 
 /** A route's rules, host-neutral: who may go on under which key, and what an outcome looks like to a client. */
 export interface Guard {
-  readonly admit: (
-    exchange: Exchange,
-    said: { readonly principal: unknown; readonly correlationId?: string },
-  ) => Promise<Admission>;
+  readonly admit: (exchange: Exchange, caller: Caller) => Promise<Admission>;
   /** `null` where the route runs its work although the store is out of reach. */
   readonly refuse: (answered: Answered) => Reply | null;
   readonly keeps: HeaderPolicy;
@@ -49,41 +52,29 @@ export interface Guard {
 
 const MIB = 1_048_576;
 
-export function createGuard<Tx, Settles extends Settling>(
-  engine: Engine<Tx, Settles>,
-  settings: RouteSettings,
-): Guard {
+export function createGuard<Tx>({ emit }: Context<Tx>, settings: RouteSettings): Guard {
   const { required = true, strict = false, failOpen = false, maxResponseBytes = MIB } = settings;
-  if (!Number.isInteger(maxResponseBytes) || maxResponseBytes < 1) {
-    throw new ConfigurationError(
-      "maxResponseBytes",
-      `must be a whole number of at least 1; got ${maxResponseBytes}`,
-    );
-  }
+  refuseUnusable({ ...settings, maxResponseBytes });
   const rule = fingerprintRule(settings);
   const route = routeOf(settings);
-  const { emit } = engine.context;
   const refuse = (operation: string, code: "key_missing" | "key_invalid", detail: string): Admission => {
     emit({ type: "request", operation, outcome: code });
-    return { kind: "refuse", reply: problem(code, { detail }) };
+    return { kind: "refuse", reply: problem(code, { detail, advice: "Nothing was done." }) };
   };
   return {
-    admit: async (exchange, { principal, correlationId }) => {
+    admit: async (exchange, caller) => {
       if (isSafe(exchange.method)) return { kind: "pass" };
-      const operation = settings.operation ?? `${exchange.method.toUpperCase()} ${exchange.path}`;
+      const operation = operationOf(settings, exchange);
       const parsed = parseKeyHeader(exchange.header(KEY_HEADER), { strict });
       if (parsed.kind === "invalid") return refuse(operation, "key_invalid", parsed.reason);
       if (parsed.kind === "missing")
         return required ? refuse(operation, "key_missing", MISSING) : { kind: "pass" };
-      const owner = checkPrincipal(principal);
+      const owner = checkPrincipal(await caller.principal());
       if (owner.kind !== "valid") return { kind: "refuse", reply: unresolved() };
       const identity = { kind: "http", principal: owner.value, key: parsed.key } as const;
       const fingerprint = recognisable(rule, exchange, await exchange.body());
-      const request = { identity, operation, fingerprint, ...route };
-      return {
-        kind: "admit",
-        request: correlationId === undefined ? request : { ...request, correlationId },
-      };
+      const request = { identity, operation, fingerprint, ...route, ...correlation(caller) };
+      return { kind: "admit", request };
     },
     refuse: (answered) => {
       if (!failOpen || answered.kind !== "store_unavailable") return replyToAnswered(answered);
@@ -94,17 +85,40 @@ export function createGuard<Tx, Settles extends Settling>(
   };
 }
 
-/** Said on an answer whose work ran without protection. */
-export const UNPROTECTED: readonly [string, string] = [STATUS_HEADER, "unprotected"];
-
 const MISSING =
   "Send a header Idempotency-Key with a value that is new for every new request and the same for every retry.";
 
+function refuseUnusable({ operation, maxResponseBytes }: RouteSettings): void {
+  if (!Number.isInteger(maxResponseBytes) || Number(maxResponseBytes) < 1) {
+    const reason = `must be a whole number of at least 1; got ${maxResponseBytes}`;
+    throw new ConfigurationError("maxResponseBytes", reason);
+  }
+  if (operation === undefined || checkOperation(operation).kind === "valid") return;
+  throw new ConfigurationError("operation", "must be a name of up to 1024 bytes, not blank and without NUL");
+}
+
 function routeOf({ onAmbiguous, maxRunTime }: RouteSettings): Pick<BeginRequest, "onAmbiguous" | "maxRunMs"> {
-  if (maxRunTime === undefined) return onAmbiguous === undefined ? {} : { onAmbiguous };
+  if (onAmbiguous !== undefined && onAmbiguous !== "keep" && onAmbiguous !== "rerun") {
+    throw new ConfigurationError("onAmbiguous", 'must be "keep" or "rerun"');
+  }
+  const said = onAmbiguous === undefined ? {} : { onAmbiguous };
+  if (maxRunTime === undefined) return said;
   const run = parseDuration(maxRunTime);
   if (run.kind === "bad") throw new ConfigurationError("maxRunTime", `must be ${run.reason}`);
-  return onAmbiguous === undefined ? { maxRunMs: run.ms } : { onAmbiguous, maxRunMs: run.ms };
+  return { ...said, maxRunMs: run.ms };
+}
+
+/** By the pattern and not by the path: the name becomes a label of metrics, and a path may hold keys and people. */
+function operationOf({ operation }: RouteSettings, { method, pattern, path }: Exchange): string {
+  if (operation !== undefined) return operation;
+  const name = `${method.toUpperCase()} ${pattern ?? path}`;
+  return checkOperation(name).kind === "valid" ? name : method.toUpperCase();
+}
+
+/** A help for support, often straight from a header: one that no store could keep is left out. */
+function correlation({ correlationId }: Caller): Pick<BeginRequest, "correlationId"> {
+  const checked = checkKey(correlationId());
+  return checked.kind === "valid" ? { correlationId: checked.value } : {};
 }
 
 function unresolved(): Reply {

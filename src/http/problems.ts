@@ -1,6 +1,6 @@
 import type { KeyRecord } from "../core/record.ts";
-import { type EffectKnown, type ErrorCode, REGISTRY, type Retry } from "../errors.ts";
-import type { Reply } from "./exchange.ts";
+import { docsOf, type EffectKnown, type ErrorCode, REGISTRY, type Retry } from "../errors.ts";
+import type { Header, Reply } from "./exchange.ts";
 
 /** What one problem says beyond its code. */
 export interface Said {
@@ -12,7 +12,7 @@ export interface Said {
   /** The record of the first request, whose time and correlation id help a support question. */
   readonly first?: KeyRecord | null;
   readonly members?: Readonly<Record<string, unknown>>;
-  readonly headers?: readonly (readonly [name: string, value: string])[];
+  readonly headers?: readonly Header[];
   /** Takes the place of what `retry` and `effect` say in words. */
   readonly advice?: string;
 }
@@ -24,29 +24,30 @@ export function problem(code: ErrorCode, said: Said): Reply {
   const status = said.status ?? entry.status ?? 500;
   const retry = said.retry ?? entry.retry;
   const effect = said.effect ?? entry.effect;
-  const advice = said.advice ?? `${ADVICE[retry]} ${NEW_KEY[effect]}`;
   const document = {
     type: `urn:oncekey:error:${code}`,
     title: entry.title,
     status,
-    detail: `${detail} ${advice}`,
+    detail: `${detail} ${said.advice ?? `${ADVICE[retry]} ${NEW_KEY[effect]}`}`,
     code,
     retry,
     effect,
+    docs: docsOf(code),
     ...(first === null ? {} : firstRequest(first)),
     ...members,
   };
   return {
     status,
-    headers: [
-      ["content-type", "application/problem+json"],
-      ["cache-control", "no-store"],
-      ...(retryAfterMs === null ? [] : [["retry-after", wholeSeconds(retryAfterMs)] as const]),
-      ...headers,
-    ],
+    headers: [...PROBLEM_HEADERS, ...retryAfter(retryAfterMs), ...headers.filter(isForeign)],
     body: new TextEncoder().encode(JSON.stringify(document)),
   };
 }
+
+/** A copy that something keeps on the way would outlive what it says. */
+const PROBLEM_HEADERS: readonly Header[] = [
+  ["content-type", "application/problem+json"],
+  ["cache-control", "no-store"],
+];
 
 const ADVICE: Readonly<Record<Retry, string>> = {
   same_key: "Send the same request again with the same key.",
@@ -55,7 +56,7 @@ const ADVICE: Readonly<Record<Retry, string>> = {
 };
 
 const NEW_KEY: Readonly<Record<EffectKnown, string>> = {
-  none: "Nothing was done under this key by this request, so a new key is safe.",
+  none: "Nothing was done by this request, so a new key is safe.",
   done: "The work was done: a new key would do it a second time.",
   maybe: "The work may have been done: do not use a new key.",
 };
@@ -67,6 +68,11 @@ function firstRequest(record: KeyRecord): Readonly<Record<string, unknown>> {
 }
 
 /** RFC 9110, 10.2.3: whole seconds; never 0, which clients read as "at once". */
-function wholeSeconds(ms: number): string {
-  return String(Math.max(1, Math.floor(ms / 1_000)));
+function retryAfter(ms: number | null): readonly Header[] {
+  return ms === null ? [] : [["retry-after", String(Math.max(1, Math.floor(ms / 1_000)))]];
+}
+
+/** What a problem says of itself no other answer's header may say of it. */
+function isForeign([name]: Header): boolean {
+  return name !== "retry-after" && PROBLEM_HEADERS.every(([own]) => own !== name);
 }

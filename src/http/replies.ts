@@ -2,7 +2,7 @@ import type { Answer, KeyRecord } from "../core/record.ts";
 import type { Answered } from "../engine/begin.ts";
 import type { Executed } from "../engine/execute.ts";
 import type { EffectKnown } from "../errors.ts";
-import { EXPIRES_HEADER, REPLAYED_HEADER, type Reply } from "./exchange.ts";
+import { EXPIRES_HEADER, type Header, REPLAYED_HEADER, type Reply } from "./exchange.ts";
 import { problem } from "./problems.ts";
 
 /** What a duplicate, or a request that may not run, is told. */
@@ -18,17 +18,18 @@ export function replyToAnswered(answered: Answered): Reply {
       return mismatch(answered.record);
     case "unverifiable":
       return problem("fingerprint_unverifiable", {
-        detail: "The first request was recorded under a rule that this server no longer knows.",
+        detail:
+          "The first request was recorded under a rule that this server does not know. Nothing was run.",
         first: answered.record,
       });
     case "outcome_unknown":
       return unknown(409, answered.record, answered.retryAfterMs);
     case "store_unavailable":
-      return problem("store_unavailable", { detail: "Nothing was run.", retryAfterMs: STORE_RETRY_MS });
+      return problem("store_unavailable", { detail: "Nothing was run.", retryAfterMs: RETRY_MS });
     case "record_corrupt":
       return problem("record_corrupt", { detail: "A person has to look at it. Nothing was run." });
     case "draining":
-      return problem("draining", { detail: "Nothing was run.", retryAfterMs: STORE_RETRY_MS });
+      return problem("draining", { detail: "Nothing was run.", retryAfterMs: RETRY_MS });
   }
 }
 
@@ -38,7 +39,7 @@ export function replyToExecuted(executed: Executed): Reply {
     case "settled":
       return first(executed.answer, executed.record);
     case "not_performed":
-      return problem("not_performed", { detail: executed.error.message, retryAfterMs: STORE_RETRY_MS });
+      return notPerformed();
     case "in_doubt":
       return executed.record === null ? unkept() : unknown(504, executed.record, executed.retryAfterMs);
     case "lost":
@@ -59,10 +60,10 @@ export function replyToExecuted(executed: Executed): Reply {
 /** The first answer itself, with the date until which its copies will be answered. */
 export function first(answer: Answer, record: KeyRecord): Reply {
   const { status, headers, body } = answer;
-  return { status, headers: [...headers, ...expires(record)], body: body ?? new Uint8Array(0) };
+  return { status, headers: [...headers, ...expires(record)], body: body ?? NOTHING };
 }
 
-export function expires(record: KeyRecord): readonly (readonly [string, string])[] {
+export function expires(record: KeyRecord): readonly Header[] {
   if (record.state !== "completed" && record.state !== "failed_permanent") return [];
   return [[EXPIRES_HEADER, new Date(record.retainUntil).toUTCString()]];
 }
@@ -74,16 +75,22 @@ export function replyToLoser(record: KeyRecord | null): Reply {
     case "failed_permanent":
       return record.answer.body === null ? notStored(record.answer, record) : replay(record.answer);
     case "unknown":
-      return unknown(504, record, null);
+      return inDoubt(record);
     case "in_progress":
     case "released":
     case undefined:
-      return running(record ?? null, STORE_RETRY_MS);
+      return running(record ?? null, RETRY_MS);
   }
 }
 
-/** Nobody knows yet what became of this request's own effect. */
-export function unknown(status: 409 | 504, record: KeyRecord | null, retryAfterMs: number | null): Reply {
+/** What the request itself is told whose outcome is on record as unknown. */
+export function inDoubt(record: KeyRecord): Reply {
+  const nextLookAt = record.state === "unknown" ? record.nextLookAt : null;
+  return unknown(504, record, nextLookAt === null ? null : Math.max(0, nextLookAt - record.updatedAt));
+}
+
+/** Nobody knows yet what became of the effect; with a time where somebody is going to find out. */
+function unknown(status: 409 | 504, record: KeyRecord, retryAfterMs: number | null): Reply {
   const detail =
     retryAfterMs === null ? "A person has to find out." : "The server is going to find out by itself.";
   const retry = retryAfterMs === null ? "never" : "same_key_later";
@@ -93,25 +100,47 @@ export function unknown(status: 409 | 504, record: KeyRecord | null, retryAfterM
 /** The work is done, or may be, and its outcome could not be kept in time. */
 export function unkept(): Reply {
   const detail = "The outcome could not be kept in time; the server goes on trying.";
-  return problem("outcome_unknown", { detail, status: 503, retryAfterMs: STORE_RETRY_MS });
+  return problem("outcome_unknown", { detail, status: 503, retryAfterMs: RETRY_MS });
+}
+
+/** The work said that it did nothing; why is for the operators to know. */
+export function notPerformed(): Reply {
+  return problem("not_performed", { detail: "It may be tried again.", retryAfterMs: RETRY_MS });
+}
+
+/** The work was stopped at its time limit, and the fence keeps its transaction out for good. */
+export function undoneInTime(): Reply {
+  const detail = "The work did not end in time, and whatever it had begun was undone.";
+  return problem("not_performed", { detail, status: 504, retryAfterMs: RETRY_MS });
+}
+
+/** The store failed while the effect was being committed, and it is proved that it was not. */
+export function undoneByStore(): Reply {
+  return problem("store_unavailable", { detail: "What had been begun was undone.", retryAfterMs: RETRY_MS });
 }
 
 /** Long enough for a store to come back, short enough for a person who waits. */
-const STORE_RETRY_MS = 1_000;
+const RETRY_MS = 1_000;
+
+const NOTHING = new Uint8Array(0);
 
 function replay({ status, headers, body }: Answer): Reply {
-  return { status, headers: [...headers, [REPLAYED_HEADER, "true"]], body: body ?? new Uint8Array(0) };
+  return { status, headers: [...headers, [REPLAYED_HEADER, "true"]], body: body ?? NOTHING };
 }
 
+/** With the headers that were kept, but for those that speak of the body. */
 function notStored({ status, headers }: Answer, record: KeyRecord): Reply {
-  const kept = headers.filter(([name]) => !name.startsWith("content-") && name !== "etag");
   return problem("response_not_stored", {
     detail: `It answered ${status}.`,
     first: record,
     members: { originalStatus: status },
-    headers: kept,
+    headers: headers.filter(([name]) => !name.startsWith("content-") && !OF_THE_BODY.has(name)),
   });
 }
+
+const OF_THE_BODY: ReadonlySet<string> = new Set([
+  ...["etag", "last-modified", "accept-ranges", "digest", "repr-digest"],
+]);
 
 function running(record: KeyRecord | null, retryAfterMs: number): Reply {
   return problem("in_progress", { detail: "Wait for it to end.", first: record, retryAfterMs });

@@ -1,139 +1,206 @@
 import { type Conclusion, concludeEnding, type Ending } from "../core/ending.ts";
 import type { Answer, KeyRecord } from "../core/record.ts";
-import { type AnswerInit, toAnswer } from "../engine/answer.ts";
 import type { Attempt, Ended } from "../engine/attempt.ts";
 import type { Context } from "../engine/context.ts";
 import { passes } from "../engine/retry.ts";
 import type { Settling } from "../engine/returned.ts";
-import { NotPerformed, OutcomeUnknown, PermanentFailure } from "../errors.ts";
-import { STATUS_HEADER } from "./exchange.ts";
+import { OncekeyError } from "../errors.ts";
+import { type Header, STATUS_HEADER } from "./exchange.ts";
 import type { Guard } from "./guard.ts";
-import { problem } from "./problems.ts";
-import { expires, first, replyToLoser, unkept, unknown } from "./replies.ts";
-import { capture, flowing, keptAnswer, sameResponse, toResponse } from "./response.ts";
-import { createTransactionDoor, KEPT, type KeptAnswer, type TransactionDoor } from "./transaction-door.ts";
+import { type Handled, type Handling, handled } from "./handling.ts";
+import { type Recorded, record } from "./recording.ts";
+import * as replies from "./replies.ts";
+import { keptAnswer, sameResponse, toResponse } from "./response.ts";
+import { createTransactionDoor, type TransactionDoor } from "./transaction-door.ts";
 
 /** A handler behind a guard, on any host that answers with a `Response`. */
-export interface Work<Tx, Settles extends Settling> {
-  readonly run: (door: TransactionDoor<Tx, Settles>) => Promise<Response | KeptAnswer>;
-  /** An error that carries an HTTP status is an answer; `null` for any other. */
-  readonly answerOfError: (error: unknown) => Response | null;
+export interface Work<Tx, Settles extends Settling> extends Handling<Tx, Settles> {
+  /** Lets the host answer an error as it always does, with these headers on it as far as the host allows. */
+  readonly failed: (error: unknown, added: readonly Header[]) => Promise<Response>;
 }
 
-/** How the handler settled. */
-type Settled =
-  | { readonly kind: "responded"; readonly response: Response }
-  | { readonly kind: "threw"; readonly error: unknown }
-  | { readonly kind: "unsettled"; readonly reason: string };
+/** One attempt of a route on its way to an answer. */
+interface Running<Tx, Settles extends Settling> {
+  readonly context: Context<Tx>;
+  readonly guard: Guard;
+  readonly attempt: Attempt<Tx>;
+  readonly door: TransactionDoor<Tx, Settles>;
+}
 
 /**
  * Runs a handler under its attempt and makes the answer that may leave: only after the outcome is kept, and only the
- * handler's own. Throws what the handler threw where that says nothing, once its outcome is kept.
+ * handler's own. What a handler threw goes back to its host where it says nothing, once its outcome is kept.
  */
 export async function respond<Tx, Settles extends Settling>(
-  context: Context<Tx>,
-  guard: Guard,
-  attempt: Attempt<Tx>,
+  { context, guard, attempt }: Omit<Running<Tx, Settles>, "door">,
   work: Work<Tx, Settles>,
 ): Promise<Response> {
   const door = createTransactionDoor<Tx, Settles>(attempt, guard.keeps);
-  const settled = await settle(attempt, door, work);
+  const running = { context, guard, attempt, door };
+  const handling = await handled(attempt, door, work);
   const outcome = door.outcome();
-  if (outcome?.kind === "committed") return toResponse(first(outcome.answer, outcome.record));
-  if (outcome?.kind === "lost") return toResponse(replyToLoser(outcome.record));
-  if (outcome?.kind === "refused")
-    return await concludeAnswer(guard, attempt, toResponse(bodied(outcome.answer)));
-  if (settled.kind === "responded") {
-    if (attempt.record().effects === "transaction" && settled.response.status < 400) {
-      context.emit({ type: "transaction_unused", operation: attempt.operation, identity: attempt.identity });
-    }
-    return await concludeAnswer(guard, attempt, settled.response);
+  switch (outcome?.kind) {
+    case "committed":
+      return toResponse(replies.first(outcome.answer, outcome.record));
+    case "lost":
+      return toResponse(replies.replyToLoser(outcome.record));
+    case "refused":
+      return await answered(running, work, toResponse(bodied(outcome.answer)));
+    case undefined:
+      if (handling.kind !== "responded") return await failed(running, work, handling);
+      reportUnused(running, handling.response);
+      return await answered(running, work, handling.response);
   }
-  return await concludeFailure(guard, attempt, settled);
 }
 
-async function settle<Tx, Settles extends Settling>(
-  attempt: Attempt<Tx>,
-  door: TransactionDoor<Tx, Settles>,
+function reportUnused<Tx, Settles extends Settling>(
+  { context, attempt, door }: Running<Tx, Settles>,
+  { status }: Response,
+): void {
+  if (attempt.record().effects !== "transaction" || door.used() || status >= 400) return;
+  context.emit({ type: "transaction_unused", operation: attempt.operation, identity: attempt.identity });
+}
+
+/** A body that takes longer than this flows to its client while it is recorded. */
+const AT_ONCE_MS = 10;
+
+/** Keeps what a handler answered, as far as its status says that it is an outcome, and lets its end go then. */
+async function answered<Tx, Settles extends Settling>(
+  running: Running<Tx, Settles>,
   work: Work<Tx, Settles>,
-): Promise<Settled> {
-  const { signal } = attempt;
-  const running = new Promise<Response | KeptAnswer>((resolve) => resolve(work.run(door)));
-  const ended = running.then(
-    (returned): Settled => {
-      if (!(KEPT in returned)) return { kind: "responded", response: returned };
-      return door.outcome() === null ? { kind: "threw", error: foreignAnswer(attempt) } : KEPT_BY_DOOR;
-    },
-    (error: unknown): Settled => {
-      const response = work.answerOfError(error);
-      return response === null ? { kind: "threw", error } : { kind: "responded", response };
-    },
-  );
-  const timeIsUp = new Promise<Settled>((resolve) => {
-    const giveUp = () =>
-      resolve({ kind: "unsettled", reason: "The handler had not ended when its time was up." });
-    if (signal.aborted) giveUp();
-    else signal.addEventListener("abort", giveUp, { once: true });
+  response: Response,
+): Promise<Response> {
+  const { context, guard, attempt } = running;
+  if (response.body === null) return await whole(running, response, new Uint8Array(0));
+  const { maxResponseBytes: maxBytes } = guard;
+  const { ended, flow } = record(response.body, {
+    maxBytes,
+    length: lengthOf(response),
+    signal: attempt.signal,
   });
-  return await Promise.race([ended, timeIsUp]);
+  const atOnce = context.runtime.timer(AT_ONCE_MS);
+  const recorded = await Promise.race([ended, atOnce.expired]);
+  atOnce.cancel();
+  if (recorded?.kind === "whole") return await whole(running, response, recorded.body);
+  if (recorded?.kind === "broken") return await failed(running, work, brokenOff(running, recorded.error));
+  const flowing = flow(async (end) => await isKept(running, response, end));
+  return sameResponse(response, flowing, []);
 }
 
-/** The door's outcome says the rest. */
-const KEPT_BY_DOOR: Settled = { kind: "unsettled", reason: "The transaction's own outcome counts." };
-
-/** Keeps what a handler answered, as far as its status says that it is an outcome. */
-async function concludeAnswer<Tx>(guard: Guard, attempt: Attempt<Tx>, response: Response): Promise<Response> {
-  const captured = await capture(response, guard.maxResponseBytes);
-  const answer = keptAnswer(response, captured.kind === "whole" ? captured.body : null, guard.keeps);
-  const conclusion = concludeEnding(attempt.record(), { kind: "answered", answer });
-  if (captured.kind === "overflow") {
-    const beforeEnd = async () => cutUnlessKept(await conclude(attempt, conclusion));
-    return sameResponse(response, flowing(captured, beforeEnd), []);
-  }
-  const ended = await conclude(attempt, conclusion);
-  if (ended.kind === "unkept") return toResponse(unkept());
-  if (ended.kind === "lost") return toResponse(replyToLoser(ended.record));
-  return sameResponse(response, captured.body, saidOf(ended.record));
+async function whole<Tx, Settles extends Settling>(
+  running: Running<Tx, Settles>,
+  response: Response,
+  body: Uint8Array<ArrayBuffer>,
+): Promise<Response> {
+  const answer = keptAnswer(response, body, running.guard.keeps);
+  const ended = await conclude(running, { kind: "answered", answer });
+  return ended.kind === "kept" ? sameResponse(response, body, saidOf(ended.record)) : unable(running, ended);
 }
 
 /** Headers that tell a first answer's client what became of its key. */
-function saidOf(record: KeyRecord): readonly (readonly [string, string])[] {
-  return record.state === "unknown" ? [[STATUS_HEADER, "unknown"]] : expires(record);
+function saidOf(record: KeyRecord): readonly Header[] {
+  return record.state === "unknown" ? [UNKNOWN] : replies.expires(record);
 }
 
-async function concludeFailure<Tx>(
-  guard: Guard,
-  attempt: Attempt<Tx>,
-  settled: Exclude<Settled, { kind: "responded" }>,
+const UNKNOWN: Header = [STATUS_HEADER, "unknown"];
+
+/** Whether the end may leave of an answer whose head has left. */
+async function isKept<Tx, Settles extends Settling>(
+  running: Running<Tx, Settles>,
+  response: Response,
+  end: Recorded,
+): Promise<boolean> {
+  const ended = await conclude(running, endingOf(running, response, end));
+  if (end.kind === "broken") tell(running, end.error);
+  return end.kind !== "broken" && ended.kind === "kept";
+}
+
+function endingOf<Tx, Settles extends Settling>(
+  { guard }: Running<Tx, Settles>,
+  response: Response,
+  end: Recorded,
+): Ending {
+  switch (end.kind) {
+    case "whole":
+      return { kind: "answered", answer: keptAnswer(response, end.body, guard.keeps) };
+    case "too_long":
+      return { kind: "answered", answer: keptAnswer(response, null, guard.keeps) };
+    case "broken":
+      return { kind: "unsettled", reason: "The handler had answered, and its answer broke off." };
+  }
+}
+
+/** An answer that broke off before anything of it had left. */
+function brokenOff<Tx, Settles extends Settling>(
+  { attempt }: Running<Tx, Settles>,
+  error: unknown,
+): Exclude<Handled, { kind: "responded" }> {
+  return attempt.signal.aborted ? { kind: "unsettled" } : { kind: "threw", error };
+}
+
+async function failed<Tx, Settles extends Settling>(
+  running: Running<Tx, Settles>,
+  work: Work<Tx, Settles>,
+  handling: Exclude<Handled, { kind: "responded" }>,
 ): Promise<Response> {
-  const ending = endingOf(settled, guard);
-  const ended = await conclude(attempt, concludeEnding(attempt.record(), ending));
-  if (ended.kind === "unkept") return toResponse(unkept());
-  if (ended.kind === "lost") return toResponse(replyToLoser(ended.record));
+  const ended = await conclude(running, endingOfFailure(running, handling));
+  if (ended.kind !== "kept") return unable(running, ended);
   const { record } = ended;
-  const error = settled.kind === "threw" ? settled.error : null;
-  if (record.state === "completed" || record.state === "failed_permanent")
-    return toResponse(first(record.answer, record));
-  if (ending.kind === "not_performed") return notPerformed(error);
-  if (passes(error))
-    return toResponse(
-      problem("store_unavailable", { detail: "Its effects were rolled back.", retryAfterMs: RETRY_MS }),
-    );
-  if (settled.kind === "threw" && ending.kind === "threw") throw settled.error;
-  return record.state === "released" ? timedOut() : toResponse(unknown(504, record, null));
+  switch (handling.kind) {
+    case "refused":
+      return toResponse(replies.first(handling.answer, record));
+    case "not_performed":
+      tell(running, handling.error);
+      return toResponse(replies.notPerformed());
+    case "outcome_unknown":
+      return toResponse(record.state === "released" ? replies.notPerformed() : replies.inDoubt(record));
+    case "unsettled":
+      return toResponse(record.state === "released" ? replies.undoneInTime() : replies.inDoubt(record));
+    case "threw": {
+      if (record.state !== "released") return await work.failed(handling.error, [UNKNOWN]);
+      if (!passes(handling.error)) return await work.failed(handling.error, []);
+      tell(running, handling.error);
+      return toResponse(replies.undoneByStore());
+    }
+  }
 }
 
-function endingOf(settled: Exclude<Settled, { kind: "responded" }>, guard: Guard): Ending {
-  if (settled.kind === "unsettled") return settled;
-  const { error } = settled;
-  if (error instanceof NotPerformed) return { kind: "not_performed" };
-  if (error instanceof OutcomeUnknown) return { kind: "outcome_unknown", reason: error.message };
-  if (!(error instanceof PermanentFailure)) return { kind: "threw" };
-  const answer = toAnswer(isAnswer(error.answer) ? error.answer : { status: 422, json: error.answer });
-  return { kind: "permanent_failure", answer: { ...answer, headers: answer.headers.filter(guard.keeps) } };
+function endingOfFailure<Tx, Settles extends Settling>(
+  { guard }: Running<Tx, Settles>,
+  handling: Exclude<Handled, { kind: "responded" }>,
+): Ending {
+  switch (handling.kind) {
+    case "refused": {
+      const { answer } = handling;
+      return {
+        kind: "permanent_failure",
+        answer: { ...answer, headers: answer.headers.filter(guard.keeps) },
+      };
+    }
+    case "not_performed":
+    case "threw":
+      return { kind: handling.kind };
+    case "outcome_unknown":
+      return { kind: "outcome_unknown", reason: handling.error.message };
+    case "unsettled":
+      return { kind: "unsettled", reason: "The handler had not ended when its time was up." };
+  }
 }
 
-async function conclude<Tx>(attempt: Attempt<Tx>, conclusion: Conclusion): Promise<Ended> {
+/** Ends the attempt. One that a closing process has ended already is as good as unheard. */
+async function conclude<Tx, Settles extends Settling>(
+  { attempt }: Running<Tx, Settles>,
+  ending: Ending,
+): Promise<Ended> {
+  try {
+    return await concluded(attempt, concludeEnding(attempt.record(), ending));
+  } catch (error) {
+    if (error instanceof OncekeyError && error.code === "attempt_ended") return { kind: "unkept" };
+    throw error;
+  }
+}
+
+async function concluded<Tx>(attempt: Attempt<Tx>, conclusion: Conclusion): Promise<Ended> {
   switch (conclusion.kind) {
     case "release":
       return await attempt.release();
@@ -146,36 +213,30 @@ async function conclude<Tx>(attempt: Attempt<Tx>, conclusion: Conclusion): Promi
   }
 }
 
-function cutUnlessKept(ended: Ended): void {
-  if (ended.kind !== "kept")
-    throw new OutcomeUnknown("The answer could not be kept, so its end is not sent.");
+/** What is said in the place of an answer that is not this attempt's to give, or that nobody could keep. */
+function unable<Tx, Settles extends Settling>(
+  { door }: Running<Tx, Settles>,
+  ended: Exclude<Ended, { kind: "kept" }>,
+): Response {
+  const outcome = door.outcome();
+  // The transaction had been committing while its handler was given up: its answer is the attempt's own.
+  if (outcome?.kind === "committed") return toResponse(replies.first(outcome.answer, outcome.record));
+  return toResponse(ended.kind === "lost" ? replies.replyToLoser(ended.record) : replies.unkept());
 }
 
-const RETRY_MS = 1_000;
-
-function notPerformed(error: unknown): Response {
-  const detail = error instanceof Error ? error.message : "Nothing was done.";
-  return toResponse(problem("not_performed", { detail, retryAfterMs: RETRY_MS }));
-}
-
-function timedOut(): Response {
-  return toResponse(
-    problem("not_performed", {
-      detail: "The work did not end in time and its transaction was kept out.",
-      status: 504,
-      retryAfterMs: RETRY_MS,
-    }),
-  );
+/** What no client is told, the operators are. */
+function tell<Tx, Settles extends Settling>(
+  { context, attempt }: Running<Tx, Settles>,
+  error: unknown,
+): void {
+  context.emit({ type: "failure", what: `running ${attempt.operation}`, error });
 }
 
 function bodied(answer: Answer): Answer & { readonly body: Uint8Array } {
   return { ...answer, body: answer.body ?? new Uint8Array(0) };
 }
 
-function isAnswer(value: unknown): value is AnswerInit {
-  return typeof value === "object" && value !== null && "status" in value;
-}
-
-function foreignAnswer<Tx>({ operation }: Attempt<Tx>): Error {
-  return new Error(`${operation} returned the kept answer of another request.`);
+function lengthOf({ headers }: Response): number | null {
+  const length = headers.get("content-length");
+  return length !== null && /^\d+$/.test(length) ? Number(length) : null;
 }

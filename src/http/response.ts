@@ -1,30 +1,25 @@
 import type { Answer } from "../core/record.ts";
-import type { Reply } from "./exchange.ts";
+import { type Header, RESERVED_HEADERS, type Reply } from "./exchange.ts";
 import type { HeaderPolicy } from "./header-policy.ts";
 
-/** A `Response` read as far as it may be kept. */
-export type Captured =
-  | { readonly kind: "whole"; readonly body: Uint8Array }
-  /** Longer than may be kept: what was read, and the rest still flowing. */
-  | {
-      readonly kind: "overflow";
-      readonly head: readonly Uint8Array[];
-      readonly rest: ReadableStreamDefaultReader<Uint8Array>;
-    };
+/** A reply as a `Response`. */
+export function toResponse({ status, headers, body }: Reply): Response {
+  const lines = new Headers();
+  for (const [name, value] of headers) lines.append(name, value);
+  return framed(isPlain(body) ? body : new Uint8Array(body), { status, headers: lines });
+}
 
-/** Reads a body up to the cap, so that memory stays bounded whatever a handler sends. */
-export async function capture(response: Response, maxBytes: number): Promise<Captured> {
-  if (response.body === null) return { kind: "whole", body: new Uint8Array(0) };
-  const reader = response.body.getReader();
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return { kind: "whole", body: joined(chunks, length) };
-    chunks.push(value);
-    length += value.length;
-    if (length > maxBytes) return { kind: "overflow", head: chunks, rest: reader };
-  }
+/** The handler's own response, whose body was read, with headers of ours added. */
+export function sameResponse(
+  response: Response,
+  body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null,
+  added: readonly Header[],
+): Response {
+  const headers = new Headers(response.headers);
+  for (const reserved of RESERVED_HEADERS) headers.delete(reserved);
+  for (const [name, value] of added) headers.set(name, value);
+  const { status, statusText } = response;
+  return framed(body ?? new Uint8Array(0), { status, statusText, headers });
 }
 
 /** What of a response is kept; a `null` body says that it was too long. */
@@ -32,82 +27,25 @@ export function keptAnswer(response: Response, body: Uint8Array | null, keeps: H
   return { status: response.status, headers: [...response.headers].filter(keeps), body };
 }
 
-/** The handler's own response, its bytes already read, with headers of ours added. */
-export function sameResponse(
-  response: Response,
-  body: Uint8Array | ReadableStream<Uint8Array>,
-  added: Iterable<readonly [string, string]>,
-): Response {
-  const headers = new Headers(response.headers);
-  for (const reserved of RESERVED) headers.delete(reserved);
-  for (const [name, value] of added) headers.set(name, value);
-  const { status, statusText } = response;
-  return new Response(NO_BODY.has(status) ? null : bodyOf(body, response), { status, statusText, headers });
-}
-
-export function toResponse({ status, headers, body }: Reply): Response {
-  const lines = new Headers();
-  for (const [name, value] of headers) lines.append(name, value);
-  return new Response(NO_BODY.has(status) || body.length === 0 ? null : owned(body), {
-    status,
-    headers: lines,
-  });
-}
-
-/** Sends what was read, then the rest as it comes; the end waits for `beforeEnd`, whose failure cuts the answer short. */
-export function flowing(
-  { head, rest }: Extract<Captured, { kind: "overflow" }>,
-  beforeEnd: () => Promise<void>,
-): ReadableStream<Uint8Array> {
-  const waiting = [...head];
-  return new ReadableStream<Uint8Array>({
-    pull: async (controller) => {
-      const next = waiting.shift();
-      if (next !== undefined) return controller.enqueue(next);
-      const { done, value } = await rest.read();
-      if (!done) return controller.enqueue(value);
-      await beforeEnd();
-      controller.close();
-    },
-    // A client that hangs up does not stop the work: the rest is read to its end all the same.
-    cancel: () => readOut(rest, beforeEnd),
-  });
+/** Fetch takes no bytes of shared memory. */
+function isPlain(bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> {
+  return bytes.buffer instanceof ArrayBuffer;
 }
 
 /** Fetch refuses bodies on these, even empty ones. */
 const NO_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
-/** A handler cannot speak in our name. */
-const RESERVED: readonly string[] = ["idempotent-replayed", "idempotency-expires", "idempotency-status"];
+/** HTTP has no length on these: 304 could only say the length of another answer. */
+const NO_LENGTH: ReadonlySet<number> = new Set([204, 304]);
 
-function bodyOf(
-  body: Uint8Array | ReadableStream<Uint8Array>,
-  response: Response,
-): Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null {
-  if (!(body instanceof Uint8Array)) return body;
-  return body.length === 0 && response.body === null ? null : owned(body);
-}
-
-async function readOut(
-  rest: ReadableStreamDefaultReader<Uint8Array>,
-  beforeEnd: () => Promise<void>,
-): Promise<void> {
-  for (;;) {
-    const { done } = await rest.read();
-    if (done) return await beforeEnd();
-  }
-}
-
-function joined(chunks: readonly Uint8Array[], length: number): Uint8Array {
-  const body = new Uint8Array(length);
-  let offset = 0;
-  for (const chunk of chunks) {
-    body.set(chunk, offset);
-    offset += chunk.length;
-  }
-  return body;
-}
-
-function owned(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(bytes);
+/** An empty body is none at all, or servers would guess a type for it; its length is said, or they would chunk it. */
+function framed(
+  body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>,
+  init: { readonly status: number; readonly statusText?: string; readonly headers: Headers },
+): Response {
+  const empty = NO_BODY.has(init.status) || (body instanceof Uint8Array && body.length === 0);
+  if (!empty) return new Response(body, init);
+  if (NO_LENGTH.has(init.status)) init.headers.delete("content-length");
+  else init.headers.set("content-length", "0");
+  return new Response(null, init);
 }

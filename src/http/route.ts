@@ -1,10 +1,11 @@
 import type { Attempt } from "../engine/attempt.ts";
+import type { BeginRequest } from "../engine/begin.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { OperationRoute } from "../engine/operation.ts";
 import type { Settling } from "../engine/returned.ts";
 import { ConfigurationError } from "../errors.ts";
-import type { Exchange } from "./exchange.ts";
-import { createGuard, type Guard, type RouteSettings, UNPROTECTED } from "./guard.ts";
+import { type Exchange, type Header, STATUS_HEADER } from "./exchange.ts";
+import { createGuard, type Guard, type RouteSettings } from "./guard.ts";
 import { replyToExecuted } from "./replies.ts";
 import { respond, type Work } from "./responder.ts";
 import { sameResponse, toResponse } from "./response.ts";
@@ -12,7 +13,7 @@ import type { KeptAnswer, RouteTransaction } from "./transaction-door.ts";
 
 /** A protected route's options; `HostRequest` is what the host hands to handlers. */
 export interface RouteOptions<HostRequest> extends RouteSettings {
-  /** Who the key belongs to: the authenticated caller, never the credential itself. */
+  /** Who the key belongs to: the authenticated caller, never the credential itself. May be a promise of it. */
   readonly principal: (request: HostRequest) => unknown;
   /** Kept on the record, so that one query answers a support question. */
   readonly correlationId?: (request: HostRequest) => string | undefined;
@@ -33,10 +34,10 @@ export interface TransactionContext<Tx, Settles extends Settling> extends RunCon
 }
 
 /** How a host that answers with a `Response` runs what stands behind the guard. */
-export interface Host<Tx, Settles extends Settling> {
+export interface Host<Tx, Settles extends Settling>
+  extends Pick<Work<Tx, Settles>, "answerOfError" | "failed"> {
   readonly exchange: Exchange;
   readonly run: (context: TransactionContext<Tx, Settles>) => Promise<Response | KeptAnswer>;
-  readonly answerOfError: Work<Tx, Settles>["answerOfError"];
 }
 
 /** Serves one request of a protected route. */
@@ -52,42 +53,53 @@ export function createRoute<Tx, Settles extends Settling, HostRequest>(
   operation: OperationRoute<HostRequest> | null,
 ): ServeRoute<Tx, Settles, HostRequest> {
   refuseImpossible(engine, options, operation);
-  const guard = createGuard(engine, operation === null ? options : { operation: operation.name, ...options });
+  const { effects = "none", principal, correlationId } = options;
+  const named = operation === null ? options : { ...options, operation: operation.name };
+  const guard = createGuard(engine.context, named);
   return async (request, host) => {
-    const correlationId = options.correlationId?.(request);
-    const said = {
-      principal: await options.principal(request),
-      ...(correlationId === undefined ? {} : { correlationId }),
-    };
-    const admission = await guard.admit(host.exchange, said);
-    if (admission.kind === "pass") return await unprotectedRun(host);
-    if (admission.kind === "refuse") return toResponse(admission.reply);
-    if (operation !== null)
-      return toResponse(replyToExecuted(await operation.execute(admission.request, request)));
-    const begun = await engine.begin({ ...admission.request, effects: options.effects ?? "none" });
-    if (begun.kind === "proceed") return await protectedRun(engine, guard, begun.attempt, host);
-    const reply = guard.refuse(begun);
-    return reply === null ? await failedOpen(engine, admission.request.operation, host) : toResponse(reply);
+    const caller = { principal: () => principal(request), correlationId: () => correlationId?.(request) };
+    const admission = await guard.admit(host.exchange, caller);
+    switch (admission.kind) {
+      case "pass":
+        return await unprotected(host);
+      case "refuse":
+        return toResponse(admission.reply);
+      case "admit":
+        if (operation === null) return await serve(engine, guard, { ...admission.request, effects }, host);
+        return toResponse(replyToExecuted(await operation.execute(admission.request, request)));
+    }
   };
 }
 
-function protectedRun<Tx, Settles extends Settling>(
+async function serve<Tx, Settles extends Settling>(
   engine: Engine<Tx, Settles>,
   guard: Guard,
-  attempt: Attempt<Tx>,
+  request: BeginRequest,
   host: Host<Tx, Settles>,
 ): Promise<Response> {
+  const begun = await engine.begin(request);
+  if (begun.kind === "proceed") return await run(engine, guard, begun.attempt, host);
+  const reply = guard.refuse(begun);
+  return reply === null ? await failedOpen(engine, request.operation, host) : toResponse(reply);
+}
+
+function run<Tx, Settles extends Settling>(
+  { context }: Engine<Tx, Settles>,
+  guard: Guard,
+  attempt: Attempt<Tx>,
+  { run, answerOfError, failed }: Host<Tx, Settles>,
+): Promise<Response> {
   const { signal, number } = attempt;
-  return respond<Tx, Settles>(engine.context, guard, attempt, {
-    run: ({ transaction }) => host.run({ signal, number, transaction }),
-    answerOfError: host.answerOfError,
-  });
+  return respond<Tx, Settles>(
+    { context, guard, attempt },
+    { run: ({ transaction }) => run({ signal, number, transaction }), answerOfError, failed },
+  );
 }
 
 /** The handler with no protection: safe methods, and requests without a key where none is required. */
-async function unprotectedRun<Tx, Settles extends Settling>(host: Host<Tx, Settles>): Promise<Response> {
+async function unprotected<Tx, Settles extends Settling>({ run }: Host<Tx, Settles>): Promise<Response> {
   const transaction = () => Promise.reject(new ConfigurationError("effects", UNPROTECTED_TRANSACTION));
-  const returned = await host.run({ signal: new AbortController().signal, number: 0, transaction });
+  const returned = await run({ signal: new AbortController().signal, number: 0, transaction });
   if (returned instanceof Response) return returned;
   throw new ConfigurationError("effects", UNPROTECTED_TRANSACTION);
 }
@@ -95,38 +107,40 @@ async function unprotectedRun<Tx, Settles extends Settling>(host: Host<Tx, Settl
 const UNPROTECTED_TRANSACTION =
   '"transaction" commits the record of a key, and this request has none; serve safe methods by a handler of their own';
 
-/** The programmer's word: rather run unprotected than not at all. The answer says so. */
+/** The programmer's word: rather run unprotected than not at all. The answer says so, an error's too. */
 async function failedOpen<Tx, Settles extends Settling>(
-  engine: Engine<Tx, Settles>,
+  { context }: Engine<Tx, Settles>,
   operation: string,
   host: Host<Tx, Settles>,
 ): Promise<Response> {
-  engine.context.emit({ type: "request", operation, outcome: "unprotected" });
-  const response = await unprotectedRun(host);
-  return sameResponse(response, response.body ?? new Uint8Array(0), [UNPROTECTED]);
+  context.emit({ type: "request", operation, outcome: "unprotected" });
+  try {
+    const response = await unprotected(host);
+    return sameResponse(response, response.body, [UNPROTECTED]);
+  } catch (error) {
+    const response = host.answerOfError(error);
+    if (response === null) return await host.failed(error, [UNPROTECTED]);
+    return sameResponse(response, response.body, [UNPROTECTED]);
+  }
 }
 
+const UNPROTECTED: Header = [STATUS_HEADER, "unprotected"];
+
 function refuseImpossible<Tx, Settles extends Settling>(
-  engine: Engine<Tx, Settles>,
+  { store, transactions }: Engine<Tx, Settles>,
   { effects, failOpen, required }: RouteSettings & { readonly effects?: "transaction" },
   operation: unknown,
 ): void {
-  if (effects === "transaction" && engine.transactions === null) {
-    throw new ConfigurationError(
-      "effects",
-      `"transaction" needs a store with transactions; "${engine.store.name}" has none`,
-    );
-  }
-  if (effects === "transaction" && failOpen === true) {
-    throw new ConfigurationError(
-      "failOpen",
-      'cannot go with effects "transaction": without the store there is no transaction to run in',
-    );
-  }
-  if (required === false && (effects === "transaction" || operation !== null)) {
-    throw new ConfigurationError(
-      "required",
-      "cannot be false here: without a key there is no record to commit the effect with",
-    );
-  }
+  const refuse = (field: string, reason: string) => {
+    throw new ConfigurationError(field, reason);
+  };
+  const atomic = effects === "transaction" || operation !== null;
+  if (effects !== undefined && effects !== "transaction")
+    refuse("effects", 'must be "transaction" or left out');
+  if (atomic && transactions === null)
+    refuse("effects", `"transaction" needs a store with transactions; "${store.name}" has none`);
+  if (atomic && failOpen === true)
+    refuse("failOpen", "cannot be true here: without the store there is no transaction to run in");
+  if (atomic && required === false)
+    refuse("required", "cannot be false here: without a key there is no record to commit the effect with");
 }

@@ -28,6 +28,10 @@ export type TransactionOutcome =
 export interface TransactionDoor<Tx, Settles extends Settling> {
   readonly transaction: RouteTransaction<Tx, Settles>;
   readonly outcome: () => TransactionOutcome | null;
+  /** Waits for a transaction that its handler did not wait for; its failure is then the handler's. */
+  readonly unheard: () => Promise<{ readonly error: unknown } | null>;
+  /** Whether the handler went through it at all. */
+  readonly used: () => boolean;
 }
 
 export function createTransactionDoor<Tx, Settles extends Settling>(
@@ -35,7 +39,9 @@ export function createTransactionDoor<Tx, Settles extends Settling>(
   keeps: HeaderPolicy,
 ): TransactionDoor<Tx, Settles> {
   let outcome: TransactionOutcome | null = null;
-  const transaction: RouteTransaction<Tx, Settles> = async (work) => {
+  let used = false;
+  let underWay: Promise<{ readonly error: unknown } | null> | null = null;
+  const commit: RouteTransaction<Tx, Settles> = async (work) => {
     const transacted = await attempt.transaction((tx) => {
       const returned: Awaitable<AnswerInit> = work(tx);
       return following(returned, (init) => worked(toAnswer(init), keeps));
@@ -54,7 +60,23 @@ export function createTransactionDoor<Tx, Settles extends Settling>(
         throw attempt.signal.reason;
     }
   };
-  return { transaction, outcome: () => outcome };
+  const transaction: RouteTransaction<Tx, Settles> = (work) => {
+    const committing = commit(work);
+    if (used) return committing; // a second one is refused, and ends nothing
+    used = true;
+    underWay = failureOf(committing).finally(() => {
+      underWay = null;
+    });
+    return committing;
+  };
+  return { transaction, outcome: () => outcome, unheard: async () => await underWay, used: () => used };
+}
+
+async function failureOf(work: Promise<unknown>): Promise<{ readonly error: unknown } | null> {
+  return await work.then(
+    () => null,
+    (error: unknown) => ({ error }),
+  );
 }
 
 function worked(answer: Answer, keeps: HeaderPolicy): Worked<Answer> {

@@ -135,6 +135,23 @@ describe("a store out of reach", () => {
     },
   );
 
+  test.each(["silent", "applied_later", "not_applied"] as const)(
+    "leaves a free key once it is back, whatever became of a claim that was given up (%s)",
+    async (fault) => {
+      const { time, faulty, store, engine } = inVirtualTime();
+      const request = requestFor(`given up, ${fault}`);
+      faulty.plan("insert", "every", fault);
+      expect(await time.until(engine.begin(request))).toMatchObject({ kind: "store_unavailable" });
+      faulty.heal();
+      await time.pass(5_000);
+      expect(await standing(store, request)).toMatchObject({ state: "released" });
+      await faulty.applyHeld();
+      expect(await standing(store, request)).toMatchObject({ state: "released" });
+      const another = requestFor(`given up, ${fault}`, { body: "another" });
+      expect(await time.until(engine.begin(another))).toMatchObject({ kind: "proceed" });
+    },
+  );
+
   test("an error that no repeat can overcome reaches the caller as it is", async () => {
     const broken: Store = { ...memoryStore(), insert: () => Promise.reject(new TypeError("a bug")) };
     await expect(engineOn(broken).engine.begin(requestFor("bug"))).rejects.toThrow(/a bug/);
@@ -167,9 +184,15 @@ test("a key that changes hands each time it is looked at is given up after a bou
 function inVirtualTime(): {
   readonly time: VirtualTime;
   readonly faulty: FaultyStore<Store>;
+  readonly store: Store;
   readonly engine: ReturnType<typeof engineOn>["engine"];
 } {
   const time = virtualTime();
   const faulty = faultyStore(memoryStore({ now: time.now }), { sleep: time.runtime.sleep });
-  return { time, faulty, engine: engineOn(faulty.store, { runtime: time.runtime }).engine };
+  return {
+    time,
+    faulty,
+    store: faulty.store,
+    engine: engineOn(faulty.store, { runtime: time.runtime }).engine,
+  };
 }

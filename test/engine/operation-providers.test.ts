@@ -110,8 +110,9 @@ function repeatable<Tx>(given: () => Sql<Tx>): void {
       bank.setMood("pays silently");
       await knowingKeys(given(), 60_000, bank).pay(order(key));
       const faulty = faultySqlStore(store);
+      const storeTimeout = how === "drained" ? "10s" : 80;
       const { engine, pay } = knowingKeys({ ...given(), store: faulty.store }, 60_000, bank, {
-        storeTimeout: 80,
+        storeTimeout,
       });
       if (how === "given up") {
         faulty.plan("transaction", 1, "reply_lost");

@@ -1,0 +1,28 @@
+/** What a URL, in whatever form it was received, says behind its question mark. */
+export function queryOf(url: string): string {
+  const [withoutFragment = ""] = url.split("#", 1);
+  const at = withoutFragment.indexOf("?");
+  return at < 0 ? "" : withoutFragment.slice(at + 1);
+}
+
+/**
+ * The lines of a header. Frameworks join repeated ones with ", ", and a quoted key may hold that; Node's own request
+ * still has them apart. They count as long as nothing on the way gave the request another value.
+ */
+export function linesOf(
+  joined: string | undefined,
+  { incoming, name }: { readonly incoming: unknown; readonly name: string },
+): readonly string[] {
+  if (joined === undefined) return [];
+  if (!joined.includes(",")) return [joined];
+  const lines = rawLines(incoming, name);
+  return lines.length > 1 && lines.join(", ") === joined ? lines : [joined];
+}
+
+/** Names and values take turns in Node's `rawHeaders`. */
+function rawLines(incoming: unknown, name: string): readonly string[] {
+  if (typeof incoming !== "object" || incoming === null || !("rawHeaders" in incoming)) return [];
+  if (!Array.isArray(incoming.rawHeaders)) return [];
+  const texts = incoming.rawHeaders.map(String);
+  return texts.filter((_, index) => index % 2 === 1 && texts[index - 1]?.toLowerCase() === name);
+}

@@ -1,0 +1,21 @@
+import type { HostLaw } from "./law.ts";
+import { captureLaws } from "./laws/capture.ts";
+import { claimingLaws } from "./laws/claiming.ts";
+import { endingLaws } from "./laws/endings.ts";
+import { fingerprintLaws } from "./laws/fingerprints.ts";
+import { keyLaws } from "./laws/keys.ts";
+import { operationLaws } from "./laws/operations.ts";
+import { outageLaws } from "./laws/outages.ts";
+import { transactionLaws } from "./laws/transactions.ts";
+
+/** What every host owes its clients, whatever the store. */
+export const hostLaws: readonly HostLaw[] = [
+  ...claimingLaws,
+  ...keyLaws,
+  ...fingerprintLaws,
+  ...captureLaws,
+  ...endingLaws,
+  ...transactionLaws,
+  ...operationLaws,
+  ...outageLaws,
+];

@@ -1,0 +1,89 @@
+import { describe, expect, test } from "vitest";
+import { createEngine } from "../../src/engine/engine.ts";
+import { ConfigurationError } from "../../src/errors.ts";
+import { headerPolicy } from "../../src/http/header-policy.ts";
+import { createRoute } from "../../src/http/route.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { sqliteStore } from "../../src/stores/sqlite/index.ts";
+import { sqliteDriver } from "../support/databases.ts";
+
+const principal = () => "alice";
+const plain = createEngine({ store: memoryStore() });
+const atomic = createEngine({ store: sqliteStore({ connect: () => new (sqliteDriver())(":memory:") }) });
+const operation = { kind: "operation", name: "pay", execute: () => Promise.reject(new Error()) } as const;
+const untyped = (options: object) => ({ principal, ...JSON.parse(JSON.stringify(options)) });
+
+describe("a route that could not keep its promises is refused when it is made", () => {
+  test.each([
+    ["operation", { operation: "" }],
+    ["operation", { operation: "a\0b" }],
+    ["operation", { operation: "o".repeat(1_025) }],
+    ["maxResponseBytes", { maxResponseBytes: 0 }],
+    ["maxResponseBytes", { maxResponseBytes: 1.5 }],
+    ["maxRunTime", { maxRunTime: "soon" }],
+    ["maxRunTime", { maxRunTime: 0 }],
+    ["onAmbiguous", { onAmbiguous: "replay" }],
+    ["effects", { effects: "declared" }],
+    ["mode", { mode: "yaml" }],
+    ["fingerprintHeaders", { fingerprintHeaders: ["a:b"] }],
+    ["ignore", { ignore: ["a"] }],
+    ["keepHeaders", { keepHeaders: ["Content-Length"] }],
+    ["keepHeaders", { keepHeaders: ["Transfer-Encoding"] }],
+    ["keepHeaders", { keepHeaders: ["Idempotent-Replayed"] }],
+    ["keepHeaders", { keepHeaders: ["a b"] }],
+    ["dropHeaders", { dropHeaders: [""] }],
+  ])("by its %s: %j", (field, options) => {
+    expect(() => createRoute(atomic, untyped(options), null)).toThrow(ConfigurationError);
+    expect(() => createRoute(atomic, untyped(options), null)).toThrow(expect.objectContaining({ field }));
+  });
+
+  test("with a transaction, or an operation, on a store that has none", () => {
+    const expected = expect.objectContaining({ field: "effects" });
+    expect(() => createRoute(plain, { principal, effects: "transaction" }, null)).toThrow(expected);
+    expect(() => createRoute(plain, { principal }, operation)).toThrow(expected);
+    createRoute(atomic, { principal, effects: "transaction" }, null);
+    createRoute(atomic, { principal }, operation);
+  });
+
+  test.each([
+    ["failOpen", { failOpen: true }],
+    ["required", { required: false }],
+  ] as const)("with %s where the effect commits with the record", (field, options) => {
+    const expected = expect.objectContaining({ field });
+    expect(() => createRoute(atomic, { principal, ...options, effects: "transaction" }, null)).toThrow(
+      expected,
+    );
+    expect(() => createRoute(atomic, { principal, ...options }, operation)).toThrow(expected);
+    createRoute(atomic, { principal, ...options }, null);
+  });
+});
+
+describe("of an answer's headers", () => {
+  const kept = (settings: Parameters<typeof headerPolicy>[0], ...names: readonly string[]) =>
+    names.filter((name) => headerPolicy(settings)([name, "value"]));
+
+  test("those are kept that are the answer's, whatever their case", () => {
+    const own = ["Location", "etag", "X-Own", "Vary", "Content-Type", "content-encoding", "Cache-Control"];
+    expect(kept({}, ...own)).toEqual(own);
+  });
+
+  test("those are not that belong to one exchange", () => {
+    const others = ["Set-Cookie", "DATE", "www-authenticate", "X-RateLimit-Limit", "ratelimit", "Connection"];
+    const more = [
+      "Access-Control-Allow-Origin",
+      "Retry-After",
+      "Transfer-Encoding",
+      "Content-Length",
+      "Trailer",
+    ];
+    expect(kept({}, ...others, ...more, "Idempotency-Status", "traceparent", "X-Request-Id")).toEqual([]);
+  });
+
+  test("a route may keep and drop others", () => {
+    const settings = { keepHeaders: ["SET-COOKIE", "x-ratelimit-limit"], dropHeaders: ["X-Own", "etag"] };
+    expect(kept(settings, "set-cookie", "X-RateLimit-Limit", "X-Own", "ETag", "date")).toEqual([
+      "set-cookie",
+      "X-RateLimit-Limit",
+    ]);
+  });
+});
