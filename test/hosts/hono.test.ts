@@ -1,22 +1,24 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Trial } from "./harness.ts";
-import { honoHost } from "./hosts.ts";
-import { hostLaws } from "./laws.ts";
-import { storesUnderHosts } from "./stores.ts";
+import { serve } from "@hono/node-server";
+import { type Context, Hono } from "hono";
+import { protect } from "../../src/http/hono.ts";
+import { holdToLaws, listening, mountedBy } from "./hosts.ts";
 
-describe.each(storesUnderHosts)("Hono on $name", ({ isHere, lacks, open }) => {
-  let trial: Trial;
-  beforeAll(async () => {
-    if (isHere()) trial = await open(honoHost);
-  });
-  afterAll(() => trial?.close());
+const METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
 
-  const missing = [...lacks, ...honoHost.lacks];
-  const laws = hostLaws.filter(({ needs }) => needs === undefined || !missing.includes(needs));
-  test.skipIf(!isHere()).each(laws.map((law) => [law.id, law.promise, law] as const))(
-    "%s: %s",
-    async (_id, _promise, law) => {
-      await expect(trial.check(law)).resolves.toBeUndefined();
-    },
-  );
+const mounted = mountedBy(protect, ({ req }: Context) => {
+  return { method: req.method, header: (name) => req.header(name), text: () => req.text() };
+});
+
+holdToLaws({
+  name: "Hono",
+  lacks: [],
+  serve: async (site) => {
+    const app = new Hono();
+    for (const route of site.routes) app.on(METHODS, route.path, mounted(site, route));
+    app.onError((error, c) => {
+      site.onError(error);
+      return c.text("Internal Server Error", 500);
+    });
+    return await listening(serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }));
+  },
 });

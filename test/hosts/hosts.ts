@@ -1,27 +1,40 @@
 import { once } from "node:events";
-import { type ServerType, serve } from "@hono/node-server";
-import { type Context, Hono } from "hono";
-import type { Settling } from "../../src/engine/returned.ts";
-import { protect } from "../../src/http/hono.ts";
-import type { HostUnderTest, Listening, Site } from "./harness.ts";
+import type { ServerType } from "@hono/node-server";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Engine } from "../../src/engine/engine.ts";
+import type { OperationRoute } from "../../src/engine/operation.ts";
+import type { Awaitable, Settling } from "../../src/engine/returned.ts";
+import type {
+  RouteOptions,
+  RunContext,
+  TransactionContext,
+  TransactionOptions,
+} from "../../src/http/route.ts";
+import type { KeptAnswer } from "../../src/http/transaction-door.ts";
+import type { HostUnderTest, Listening, Site, Trial } from "./harness.ts";
 import type { RequestView, Route, TransactionWork } from "./law.ts";
+import { hostLaws } from "./laws.ts";
+import { storesUnderHosts } from "./stores.ts";
 
-/** The methods of every route of a law. */
-const METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
-
-export const honoHost: HostUnderTest = {
-  name: "hono",
-  lacks: [],
-  serve: async (site) => {
-    const app = new Hono();
-    for (const route of site.routes) app.on(METHODS, route.path, mounted(site, route));
-    app.onError((error, c) => {
-      site.onError(error);
-      return c.text("Internal Server Error", 500);
+/** Holds a host to every law on every store. */
+export function holdToLaws(host: HostUnderTest): void {
+  describe.each(storesUnderHosts)(`${host.name} on $name`, ({ isHere, lacks, open }) => {
+    let trial: Trial;
+    beforeAll(async () => {
+      if (isHere()) trial = await open(host);
     });
-    return await listening(serve({ fetch: app.fetch, port: 0, hostname: "127.0.0.1" }));
-  },
-};
+    afterAll(() => trial?.close());
+
+    const missing = [...lacks, ...host.lacks];
+    const laws = hostLaws.filter(({ needs }) => needs === undefined || !missing.includes(needs));
+    test.skipIf(!isHere()).each(laws.map((law) => [law.id, law.promise, law] as const))(
+      "%s: %s",
+      async (_id, _promise, law) => {
+        await expect(trial.check(law)).resolves.toBeUndefined();
+      },
+    );
+  });
+}
 
 export async function listening(server: ServerType): Promise<Listening> {
   if (!server.listening) await once(server, "listening");
@@ -36,29 +49,53 @@ export async function listening(server: ServerType): Promise<Listening> {
   return { port: address.port, close };
 }
 
-function mounted<Tx, Settles extends Settling>(site: Site<Tx, Settles>, route: Route) {
-  const options = { ...route.settings, principal: (c: Context) => site.principalOf(route, viewOf(c)) };
-  switch (route.effects) {
-    case undefined:
-      return protect(site.engine, options, (c, attempt) => route.handle(site.workOf(viewOf(c), attempt)));
-    case "operation": {
-      const { kind, name, execute } = site.operationOf(route);
-      return protect(site.engine, options, {
-        kind,
-        name,
-        execute: (request, c) => execute(request, viewOf(c)),
-      });
-    }
-    case "transaction":
-      return protect(site.engine, { ...options, effects: "transaction" }, (c, attempt) => {
-        const request = viewOf(c);
-        const commit: TransactionWork["commit"] = (answer) =>
-          attempt.transaction(site.unitOf(request, answer));
-        return route.handle({ ...site.workOf(request, attempt), commit });
-      });
-  }
+/** `protect` of a host that answers with a `Response`, whatever it takes and mounts. */
+interface Protect<HostRequest, Mounted> {
+  <Tx, Settles extends Settling>(
+    engine: Engine<Tx, Settles>,
+    options: TransactionOptions<HostRequest>,
+    handler: (
+      request: HostRequest,
+      context: TransactionContext<Tx, Settles>,
+    ) => Awaitable<KeptAnswer | Response>,
+  ): Mounted;
+  <Tx, Settles extends Settling>(
+    engine: Engine<Tx, Settles>,
+    options: RouteOptions<HostRequest>,
+    handler:
+      | OperationRoute<HostRequest>
+      | ((request: HostRequest, context: RunContext) => Awaitable<Response>),
+  ): Mounted;
 }
 
-function viewOf({ req }: Context): RequestView {
-  return { method: req.method, header: (name) => req.header(name), text: () => req.text() };
+/** Mounts the routes of laws by a host's `protect`. */
+export function mountedBy<HostRequest, Mounted>(
+  protect: Protect<HostRequest, Mounted>,
+  viewOf: (request: HostRequest) => RequestView,
+) {
+  return <Tx, Settles extends Settling>(site: Site<Tx, Settles>, route: Route): Mounted => {
+    const principal = (request: HostRequest) => site.principalOf(route, viewOf(request));
+    const options = { ...route.settings, principal };
+    switch (route.effects) {
+      case undefined:
+        return protect(site.engine, options, (request, attempt) =>
+          route.handle(site.workOf(viewOf(request), attempt)),
+        );
+      case "operation": {
+        const { kind, name, execute } = site.operationOf(route);
+        return protect(site.engine, options, {
+          kind,
+          name,
+          execute: (request, host) => execute(request, viewOf(host)),
+        });
+      }
+      case "transaction":
+        return protect(site.engine, { ...options, effects: "transaction" }, (host, attempt) => {
+          const request = viewOf(host);
+          const commit: TransactionWork["commit"] = (answer) =>
+            attempt.transaction(site.unitOf(request, answer));
+          return route.handle({ ...site.workOf(request, attempt), commit });
+        });
+    }
+  };
 }
