@@ -6,6 +6,17 @@ export function queryOf(url: string): string {
 }
 
 /**
+ * One spelling of a URL's path (RFC 3986, 6.2.2): characters that need no escape stand for themselves, and the other
+ * escapes are in upper case. No two different paths become one.
+ */
+export function pathOf(url: string): string {
+  return new URL(url).pathname.replace(/%[0-9a-f]{2}/gi, (escaped) => {
+    const character = String.fromCharCode(Number.parseInt(escaped.slice(1), 16));
+    return /[\w.~-]/.test(character) ? character : escaped.toUpperCase();
+  });
+}
+
+/**
  * The lines of a header. Frameworks join repeated ones with ", ", and a quoted key may hold that; Node's own request
  * still has them apart. They count as long as nothing on the way gave the request another value.
  */

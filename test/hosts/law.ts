@@ -18,9 +18,9 @@ export interface HostLaw {
 
 /**
  * What a law needs of a store: commits of the record with the user's own rows, ones that may wait, tables to be without;
- * or of a host: an error page of its own that headers can be added to.
+ * or of a host: an error page of its own that headers can be added to, repeated header lines that are not joined yet.
  */
-export type HostNeed = "transactions" | "waiting transactions" | "tables" | "error page";
+export type HostNeed = "transactions" | "waiting transactions" | "tables" | "error page" | "header lines";
 
 /** A host on a store, on trial. */
 export interface HostSubject {

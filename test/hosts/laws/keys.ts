@@ -23,6 +23,7 @@ export const keyLaws: readonly HostLaw[] = [
   {
     id: "HS-04 lines",
     promise: "two key lines are 400, whatever they look like when joined",
+    needs: "header lines",
     check: twoLines,
   },
   {
