@@ -17,6 +17,7 @@ export {
   type RunningAttempt,
   type Seen,
 } from "./engine/operation.ts";
+export type { Awaitable, Returned, Settling } from "./engine/returned.ts";
 export { NotRun, type Ran, type RunAttempt, type RunRequest } from "./engine/run.ts";
 export {
   ConfigurationError,
@@ -30,6 +31,5 @@ export {
   StoreContention,
   StoreUnavailable,
 } from "./errors.ts";
-export type { Awaitable, Returned, Settling } from "./engine/returned.ts";
 export type { Store, TransactionalStore } from "./stores/store.ts";
 export { reconcile, sweep } from "./worker/tick.ts";
