@@ -1,53 +1,22 @@
-import type { Engine } from "../engine/engine.ts";
-import type { OperationRoute } from "../engine/operation.ts";
-import type { Awaitable, Settling } from "../engine/returned.ts";
 import { ConfigurationError } from "../errors.ts";
 import type { Exchange } from "./exchange.ts";
 import { linesOf, pathOf, queryOf } from "./received.ts";
-import {
-  createRoute,
-  type RouteOptions,
-  type RunContext,
-  type TransactionContext,
-  type TransactionOptions,
-} from "./route.ts";
-import type { KeptAnswer } from "./transaction-door.ts";
+import { type HostView, type Protect, protectOn } from "./route.ts";
 
-/** Anything that speaks `Request → Response`: a Next route handler, Bun, Deno, a worker. */
-export type FetchHandler = (request: Request) => Promise<Response>;
+/**
+ * Makes a handler that speaks `Request → Response` safe to send twice: a Next route handler, Bun, Deno, a worker. The
+ * handler reads the request's body as it always did.
+ */
+export const protect: Protect<Request> = protectOn(viewOf);
 
-/** Makes a `Request → Response` handler safe to send twice; the handler reads the request's body as it always did. */
-export function protect<Tx, Settles extends Settling>(
-  engine: Engine<Tx, Settles>,
-  options: TransactionOptions<Request>,
-  handler: (request: Request, context: TransactionContext<Tx, Settles>) => Awaitable<KeptAnswer | Response>,
-): FetchHandler;
-export function protect<Tx, Settles extends Settling>(
-  engine: Engine<Tx, Settles>,
-  options: RouteOptions<Request>,
-  handler: OperationRoute<Request> | ((request: Request, context: RunContext) => Awaitable<Response>),
-): FetchHandler;
-export function protect<Tx, Settles extends Settling>(
-  engine: Engine<Tx, Settles>,
-  options: RouteOptions<Request> & { readonly effects?: "transaction" },
-  handler:
-    | OperationRoute<Request>
-    | ((request: Request, context: TransactionContext<Tx, Settles>) => Awaitable<KeptAnswer | Response>),
-): FetchHandler {
-  const run = typeof handler === "function" ? handler : null;
-  const serve = createRoute(engine, options, typeof handler === "function" ? null : handler);
-  return (request) =>
-    serve(request, {
-      exchange: exchangeOf(request),
-      run: async (context) => {
-        if (run === null) throw new ConfigurationError("operation", "cannot be served by a safe method");
-        return await run(request, context);
-      },
-      // Throwing a Response is how handlers of this kind answer early.
-      answerOfError: (error) => (error instanceof Response ? error : null),
-      // The runtime's own error page follows; nothing can be added to it from here.
-      failed: (error) => Promise.reject(error),
-    });
+function viewOf(request: Request): HostView {
+  return {
+    exchange: exchangeOf(request),
+    // Throwing a Response is how handlers of this kind answer early.
+    answerOfError: (error) => (error instanceof Response ? error : null),
+    // The runtime's own error page follows; nothing can be added to it from here.
+    failed: (error) => Promise.reject(error),
+  };
 }
 
 function exchangeOf(request: Request): Exchange {

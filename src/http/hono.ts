@@ -1,60 +1,26 @@
-import type { Context, Handler } from "hono";
-import type { Engine } from "../engine/engine.ts";
-import type { OperationRoute } from "../engine/operation.ts";
-import type { Awaitable, Settling } from "../engine/returned.ts";
+import type { Context } from "hono";
 import { ConfigurationError } from "../errors.ts";
 import type { Exchange } from "./exchange.ts";
 import { linesOf, queryOf } from "./received.ts";
-import {
-  createRoute,
-  type RouteOptions,
-  type RunContext,
-  type TransactionContext,
-  type TransactionOptions,
-} from "./route.ts";
-import type { KeptAnswer } from "./transaction-door.ts";
+import { type HostView, type Protect, protectOn } from "./route.ts";
 
 /**
  * Makes a Hono route safe to send twice: one run, and its own answer to every later copy of the request. The handler
  * reads the body through `c.req` (`json()`, `text()`, `parseBody()` …), where it stands although it was hashed.
  */
-export function protect<Tx, Settles extends Settling>(
-  engine: Engine<Tx, Settles>,
-  options: TransactionOptions<Context>,
-  handler: (c: Context, context: TransactionContext<Tx, Settles>) => Awaitable<KeptAnswer | Response>,
-): Handler;
-export function protect<Tx, Settles extends Settling>(
-  engine: Engine<Tx, Settles>,
-  options: RouteOptions<Context>,
-  handler: OperationRoute<Context> | ((c: Context, context: RunContext) => Awaitable<Response>),
-): Handler;
-export function protect<Tx, Settles extends Settling>(
-  engine: Engine<Tx, Settles>,
-  options: RouteOptions<Context> & { readonly effects?: "transaction" },
-  handler:
-    | OperationRoute<Context>
-    | ((c: Context, context: TransactionContext<Tx, Settles>) => Awaitable<KeptAnswer | Response>),
-): Handler {
-  const run = typeof handler === "function" ? handler : null;
-  const serve = createRoute(engine, options, typeof handler === "function" ? null : handler);
-  return (c) =>
-    serve(c, {
-      exchange: exchangeOf(c),
-      run: async (context) => {
-        if (run === null) throw new ConfigurationError("operation", UNSAFE_ONLY);
-        return await run(c, context);
-      },
-      answerOfError: (error) => (isHttpError(error) ? asHonoSends(c, error.getResponse()) : null),
-      failed: async (error, added) => {
-        // On the context's own response, which Hono merges into whatever its error handler answers.
-        for (const [name, value] of added) c.res.headers.set(name, value);
-        throw error;
-      },
-    });
-}
+export const protect: Protect<Context> = protectOn(viewOf);
 
-const UNSAFE_ONLY =
-  "cannot be served by a safe method: a GET has no key; mount it with app.post() or app.put()";
+function viewOf(c: Context): HostView {
+  return {
+    exchange: exchangeOf(c),
+    answerOfError: (error) => (isHttpError(error) ? asHonoSends(c, error.getResponse()) : null),
+    failed: async (error, added) => {
+      // On the context's own response, which Hono merges into whatever its error handler answers.
+      for (const [name, value] of added) c.res.headers.set(name, value);
+      throw error;
+    },
+  };
+}
 
 function exchangeOf(c: Context): Exchange {
   return {

@@ -2,7 +2,7 @@ import type { Attempt } from "../engine/attempt.ts";
 import type { BeginRequest } from "../engine/begin.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { OperationRoute } from "../engine/operation.ts";
-import type { Settling } from "../engine/returned.ts";
+import type { Awaitable, Settling } from "../engine/returned.ts";
 import { ConfigurationError } from "../errors.ts";
 import { type Exchange, type Header, STATUS_HEADER } from "./exchange.ts";
 import { createGuard, type Guard, type RouteSettings } from "./guard.ts";
@@ -46,8 +46,57 @@ export type ServeRoute<Tx, Settles extends Settling, HostRequest> = (
   host: Host<Tx, Settles>,
 ) => Promise<Response>;
 
+/** What a host knows of one request; how to run the handler is the same everywhere. */
+export type HostView = Omit<Host<never, never>, "run">;
+
+/** `protect` of a host whose handlers take a `HostRequest` and answer with a `Response`. */
+export interface Protect<HostRequest> {
+  <Tx, Settles extends Settling>(
+    engine: Engine<Tx, Settles>,
+    options: TransactionOptions<HostRequest>,
+    handler: (
+      request: HostRequest,
+      context: TransactionContext<Tx, Settles>,
+    ) => Awaitable<KeptAnswer | Response>,
+  ): (request: HostRequest) => Promise<Response>;
+  <Tx, Settles extends Settling>(
+    engine: Engine<Tx, Settles>,
+    options: RouteOptions<HostRequest>,
+    handler:
+      | OperationRoute<HostRequest>
+      | ((request: HostRequest, context: RunContext) => Awaitable<Response>),
+  ): (request: HostRequest) => Promise<Response>;
+}
+
+/** Makes a host's `protect` of what the host knows of a request. */
+export function protectOn<HostRequest>(viewOf: (request: HostRequest) => HostView): Protect<HostRequest> {
+  return <Tx, Settles extends Settling>(
+    engine: Engine<Tx, Settles>,
+    options: RouteOptions<HostRequest> & { readonly effects?: "transaction" },
+    handler:
+      | OperationRoute<HostRequest>
+      | ((
+          request: HostRequest,
+          context: TransactionContext<Tx, Settles>,
+        ) => Awaitable<KeptAnswer | Response>),
+  ) => {
+    const run = typeof handler === "function" ? handler : null;
+    const serve = createRoute(engine, options, typeof handler === "function" ? null : handler);
+    return (request) =>
+      serve(request, {
+        ...viewOf(request),
+        run: async (context) => {
+          if (run === null) throw new ConfigurationError("operation", UNSAFE_ONLY);
+          return await run(request, context);
+        },
+      });
+  };
+}
+
+const UNSAFE_ONLY = "cannot be served by a safe method: a GET has no key; mount it for POST or PUT";
+
 /** Joins guard, engine and handler for every host that answers with a `Response`; hosts add nothing but their types. */
-export function createRoute<Tx, Settles extends Settling, HostRequest>(
+function createRoute<Tx, Settles extends Settling, HostRequest>(
   engine: Engine<Tx, Settles>,
   options: RouteOptions<HostRequest> & { readonly effects?: "transaction" },
   operation: OperationRoute<HostRequest> | null,

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { following } from "../../src/engine/command.ts";
 import { operation } from "../../src/engine/operation.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
+import { faultySqlStore } from "../support/faulty-store.ts";
 import { until } from "../support/processes.ts";
 import { openBank, order, paying, payment } from "./bank.ts";
 import { engineOn, ofType, sqlEngineOn, standing, textOf } from "./engines.ts";
@@ -143,6 +144,23 @@ function doubts<Tx>(given: () => Sql<Tx>): void {
 }
 
 function crowds<Tx>(given: () => Sql<Tx>): void {
+  test("answers its duplicates by a look: they open no transaction and take no lock", async () => {
+    const { store } = given();
+    const faulty = faultySqlStore(store);
+    const bank = openBank();
+    const { pay } = paying(sqlEngineOn(faulty.store).engine, given(), bank);
+    bank.setMood("stalls");
+    const first = pay(order("looks"));
+    await until(() => bank.asked.length === 1);
+    expect(await pay(order("looks"))).toMatchObject({ kind: "in_progress" });
+    expect(await pay(order("looks", { body: "another" }))).toMatchObject({ kind: "mismatch" });
+    expect(faulty.calls("transaction")).toBe(1);
+    bank.goOn();
+    await first;
+    expect(await pay(order("looks"))).toMatchObject({ kind: "replay" });
+    expect([faulty.calls("transaction"), faulty.calls("insert"), faulty.calls("replace")]).toEqual([2, 0, 0]);
+  });
+
   test("asked for 50 times at once through two engines performs once, and nobody waits for the provider", async () => {
     const { store, other, rows } = given();
     const bank = openBank();

@@ -1,16 +1,8 @@
 import { once } from "node:events";
 import type { ServerType } from "@hono/node-server";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Engine } from "../../src/engine/engine.ts";
-import type { OperationRoute } from "../../src/engine/operation.ts";
-import type { Awaitable, Settling } from "../../src/engine/returned.ts";
-import type {
-  RouteOptions,
-  RunContext,
-  TransactionContext,
-  TransactionOptions,
-} from "../../src/http/route.ts";
-import type { KeptAnswer } from "../../src/http/transaction-door.ts";
+import type { Settling } from "../../src/engine/returned.ts";
+import type { Protect } from "../../src/http/route.ts";
 import type { HostUnderTest, Listening, Site, Trial } from "./harness.ts";
 import type { RequestView, Route, TransactionWork } from "./law.ts";
 import { hostLaws } from "./laws.ts";
@@ -49,31 +41,12 @@ export async function listening(server: ServerType): Promise<Listening> {
   return { port: address.port, close };
 }
 
-/** `protect` of a host that answers with a `Response`, whatever it takes and mounts. */
-interface Protect<HostRequest, Mounted> {
-  <Tx, Settles extends Settling>(
-    engine: Engine<Tx, Settles>,
-    options: TransactionOptions<HostRequest>,
-    handler: (
-      request: HostRequest,
-      context: TransactionContext<Tx, Settles>,
-    ) => Awaitable<KeptAnswer | Response>,
-  ): Mounted;
-  <Tx, Settles extends Settling>(
-    engine: Engine<Tx, Settles>,
-    options: RouteOptions<HostRequest>,
-    handler:
-      | OperationRoute<HostRequest>
-      | ((request: HostRequest, context: RunContext) => Awaitable<Response>),
-  ): Mounted;
-}
-
 /** Mounts the routes of laws by a host's `protect`. */
-export function mountedBy<HostRequest, Mounted>(
-  protect: Protect<HostRequest, Mounted>,
+export function mountedBy<HostRequest>(
+  protect: Protect<HostRequest>,
   viewOf: (request: HostRequest) => RequestView,
 ) {
-  return <Tx, Settles extends Settling>(site: Site<Tx, Settles>, route: Route): Mounted => {
+  return <Tx, Settles extends Settling>(site: Site<Tx, Settles>, route: Route) => {
     const principal = (request: HostRequest) => site.principalOf(route, viewOf(request));
     const options = { ...route.settings, principal };
     switch (route.effects) {

@@ -1,4 +1,5 @@
 import type { HostLaw } from "./law.ts";
+import { bodyLaws } from "./laws/bodies.ts";
 import { captureLaws } from "./laws/capture.ts";
 import { claimingLaws } from "./laws/claiming.ts";
 import { endingLaws } from "./laws/endings.ts";
@@ -6,6 +7,7 @@ import { fingerprintLaws } from "./laws/fingerprints.ts";
 import { keyLaws } from "./laws/keys.ts";
 import { operationLaws } from "./laws/operations.ts";
 import { outageLaws } from "./laws/outages.ts";
+import { streamLaws } from "./laws/streams.ts";
 import { transactionLaws } from "./laws/transactions.ts";
 
 /** What every host owes its clients, whatever the store. */
@@ -13,7 +15,9 @@ export const hostLaws: readonly HostLaw[] = [
   ...claimingLaws,
   ...keyLaws,
   ...fingerprintLaws,
+  ...bodyLaws,
   ...captureLaws,
+  ...streamLaws,
   ...endingLaws,
   ...transactionLaws,
   ...operationLaws,

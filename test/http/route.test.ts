@@ -2,12 +2,13 @@ import { describe, expect, test } from "vitest";
 import { createEngine } from "../../src/engine/engine.ts";
 import { ConfigurationError } from "../../src/errors.ts";
 import { headerPolicy } from "../../src/http/header-policy.ts";
-import { createRoute } from "../../src/http/route.ts";
+import { protect } from "../../src/http/hono.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { sqliteStore } from "../../src/stores/sqlite/index.ts";
 import { sqliteDriver } from "../support/databases.ts";
 
 const principal = () => "alice";
+const handler = () => new Response("made");
 const plain = createEngine({ store: memoryStore() });
 const atomic = createEngine({ store: sqliteStore({ connect: () => new (sqliteDriver())(":memory:") }) });
 const operation = { kind: "operation", name: "pay", execute: () => Promise.reject(new Error()) } as const;
@@ -33,16 +34,16 @@ describe("a route that could not keep its promises is refused when it is made", 
     ["keepHeaders", { keepHeaders: ["a b"] }],
     ["dropHeaders", { dropHeaders: [""] }],
   ])("by its %s: %j", (field, options) => {
-    expect(() => createRoute(atomic, untyped(options), null)).toThrow(ConfigurationError);
-    expect(() => createRoute(atomic, untyped(options), null)).toThrow(expect.objectContaining({ field }));
+    expect(() => protect(atomic, untyped(options), handler)).toThrow(ConfigurationError);
+    expect(() => protect(atomic, untyped(options), handler)).toThrow(expect.objectContaining({ field }));
   });
 
   test("with a transaction, or an operation, on a store that has none", () => {
     const expected = expect.objectContaining({ field: "effects" });
-    expect(() => createRoute(plain, { principal, effects: "transaction" }, null)).toThrow(expected);
-    expect(() => createRoute(plain, { principal }, operation)).toThrow(expected);
-    createRoute(atomic, { principal, effects: "transaction" }, null);
-    createRoute(atomic, { principal }, operation);
+    expect(() => protect(plain, { principal, effects: "transaction" }, handler)).toThrow(expected);
+    expect(() => protect(plain, { principal }, operation)).toThrow(expected);
+    protect(atomic, { principal, effects: "transaction" }, handler);
+    protect(atomic, { principal }, operation);
   });
 
   test.each([
@@ -50,11 +51,11 @@ describe("a route that could not keep its promises is refused when it is made", 
     ["required", { required: false }],
   ] as const)("with %s where the effect commits with the record", (field, options) => {
     const expected = expect.objectContaining({ field });
-    expect(() => createRoute(atomic, { principal, ...options, effects: "transaction" }, null)).toThrow(
+    expect(() => protect(atomic, { principal, ...options, effects: "transaction" }, handler)).toThrow(
       expected,
     );
-    expect(() => createRoute(atomic, { principal, ...options }, operation)).toThrow(expected);
-    createRoute(atomic, { principal, ...options }, null);
+    expect(() => protect(atomic, { principal, ...options }, operation)).toThrow(expected);
+    protect(atomic, { principal, ...options }, handler);
   });
 });
 

@@ -123,9 +123,8 @@ function truth<Tx>(given: () => Sql<Tx>): void {
     const gate = new Promise<void>((resolve) => {
       goOn = resolve;
     });
-    const settings = { requestTimeout: 60, lease: 80 };
     const slow = worker(given(), bank, {
-      settings: { ...settings, runtime: stoppedRuntime() },
+      settings: { requestTimeout: 60, lease: 80, runtime: stoppedRuntime() },
       changed: {
         look: async () => {
           await gate;
@@ -137,9 +136,9 @@ function truth<Tx>(given: () => Sql<Tx>): void {
     await until(async () => (await unknown(given(), "stood still")).looks === 0);
     await until(async () => (await unknown(given(), "stood still")).revision > 2);
     await dueAgain(given(), "stood still");
-    const { engine, pay } = worker(given(), bank, { settings });
+    const { engine, pay } = worker(given(), bank);
     expect(await reconcile(engine)).toMatchObject({ released: 1 });
-    expect(await pay({ ...order("stood still"), maxRunMs: 60_000 })).toMatchObject({ kind: "settled" });
+    expect(await pay(order("stood still"))).toMatchObject({ kind: "settled" });
     const before = await standing(given().store, order("stood still"));
     goOn();
     expect(await ticking).toMatchObject({ passed: 1 });
@@ -187,7 +186,7 @@ function waiting<Tx>(given: () => Sql<Tx>): void {
     await doubtful(given(), bank, ["endless", "after it"], "pays silently");
     let first = true;
     const { engine } = worker(given(), bank, {
-      settings: { requestTimeout: 100, lease: 150 },
+      settings: { requestTimeout: 1_000, lease: 1_500 },
       changed: {
         look: ({ attempt }) => {
           if (!first) return bank.look(attempt.downstreamKey);
