@@ -3,6 +3,7 @@ import { NotRun, type RunRequest } from "../../src/engine/run.ts";
 import { NotPerformed, OutcomeUnknown, PermanentFailure } from "../../src/errors.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { faultyStore } from "../support/faulty-store.ts";
+import { until } from "../support/processes.ts";
 import { engineOn, ofType, requestFor } from "./engines.ts";
 import { type Opened, onEveryStore } from "./stores.ts";
 import { virtualTime } from "./virtual-time.ts";
@@ -131,17 +132,17 @@ function failures(given: () => Opened): void {
 
   test("is not run beside itself: the second caller is told when to ask again", async () => {
     const { store, other } = given();
-    let let_go = () => {};
+    let letGo = () => {};
     const gate = new Promise<void>((resolve) => {
-      let_go = resolve;
+      letGo = resolve;
     });
     const first = engineOn(store).engine.run(called("beside"), () => gate);
     const { engine } = engineOn(other);
-    while ((await other.read({ kind: "run", ...called("beside") })).record === null);
+    await until(async () => (await other.read({ kind: "run", ...called("beside") })).record !== null);
     const second = engine.run(called("beside"), () => "second");
     await expect(second).rejects.toBeInstanceOf(NotRun);
     await expect(second).rejects.toMatchObject({ code: "in_progress", retryAfterMs: 1000 });
-    let_go();
+    letGo();
     await first;
     expect(await engine.attemptRun(called("beside"), () => gate)).toMatchObject({ kind: "replayed" });
   });
