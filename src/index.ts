@@ -15,7 +15,7 @@ export {
   type OperationRoute,
   operation,
   type RunningAttempt,
-  type Seen,
+  type Sighted,
 } from "./engine/operation.ts";
 export type { Awaitable, Returned, Settling } from "./engine/returned.ts";
 export { NotRun, type Ran, type RunAttempt, type RunRequest } from "./engine/run.ts";
@@ -32,4 +32,4 @@ export {
   StoreUnavailable,
 } from "./errors.ts";
 export type { Store, TransactionalStore } from "./stores/store.ts";
-export { reconcile, sweep } from "./worker/tick.ts";
+export { purge, reconcile, sweep } from "./worker/tick.ts";

@@ -86,10 +86,10 @@ function decideUnknown(record: Unknown, { match, now, onAmbiguous }: Situation):
   return { kind: "outcome_unknown", record, retryAfterMs };
 }
 
-/** Every call in doubt may be made again, because its provider will know our key. */
+/** Every call in doubt may be made again, because its provider will know our key, and has not been heard yet. */
 export function isRepeatable(record: Unknown, now: Instant): boolean {
   const open = openMarks(record.steps);
-  return open.length > 0 && now < repeatableUntil(open);
+  return record.evidence.result === null && open.length > 0 && now < repeatableUntil(open);
 }
 
 function refused(record: KeyRecord, match: "other" | "unverifiable"): Decision {

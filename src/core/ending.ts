@@ -36,17 +36,38 @@ const AMBIGUOUS: ReadonlySet<number> = new Set([408]);
 export function concludeEnding(attempt: Working, ending: Ending): Conclusion {
   switch (ending.kind) {
     case "permanent_failure":
-      return { kind: "conclude", state: "failed_permanent", answer: ending.answer };
+      return concludeRefusal(attempt, ending.answer);
     case "answered":
       return concludeAnswer(attempt, ending.answer);
     case "not_performed":
-      return { kind: "release" };
+      return (
+        byMarks(attempt, "The handler said that it did nothing while a call was open.") ?? { kind: "release" }
+      );
     case "outcome_unknown":
     case "unsettled":
       return inDoubt(attempt, ending.reason);
     case "threw":
       return inDoubt(attempt, "The handler failed without saying whether it had done anything.");
   }
+}
+
+/** A refusal in so many words; a step that has finished is an effect all the same. */
+function concludeRefusal(attempt: Working, answer: Answer): Conclusion {
+  const open = byMarks(attempt, "The handler refused for good while a call was open.");
+  if (open !== null) return open;
+  const state = hasFinished(attempt) ? "completed" : "failed_permanent";
+  return { kind: "conclude", state, answer };
+}
+
+/** Where steps are declared an open one outweighs every word of the handler. */
+function byMarks(attempt: Working, reason: string): Conclusion | null {
+  if (attempt.effects !== "declared") return null;
+  const verdict = judgeOpenMarks(attempt, reason);
+  return verdict.kind === "doubt" ? verdict : null;
+}
+
+function hasFinished({ steps }: Working): boolean {
+  return [...steps.values()].some(({ state }) => state === "finished");
 }
 
 function concludeAnswer(attempt: Working, answer: Answer): Conclusion {
@@ -69,8 +90,7 @@ function concludeDeclared(attempt: Working, answer: Answer): Conclusion {
   if (answer.status < 400) return completed(answer);
   if (answer.status >= 500 || NOTHING_DONE.has(answer.status) || AMBIGUOUS.has(answer.status))
     return { kind: "release" };
-  const finished = [...attempt.steps.values()].some(({ state }) => state === "finished");
-  return finished ? completed(answer) : refusedOrReleased(answer);
+  return hasFinished(attempt) ? completed(answer) : refusedOrReleased(answer);
 }
 
 function refusedOrReleased(answer: Answer): Conclusion {

@@ -129,8 +129,8 @@ function derive(given: ReadonlyMap<string, number>, maxReconcileLooks: number): 
     storeTimeoutMs: given.get("storeTimeout") ?? 2_000,
     completionTimeoutMs: given.get("completionTimeout") ?? 2_000,
     retentionMs,
-    unknownRetentionMs: given.get("unknownRetention") ?? 30 * 86_400_000,
-    releasedRetentionMs: given.get("releasedRetention") ?? 24 * 3_600_000,
+    unknownRetentionMs: given.get("unknownRetention") ?? Math.max(30 * 86_400_000, leaseMs),
+    releasedRetentionMs: given.get("releasedRetention") ?? Math.max(24 * 3_600_000, leaseMs),
     notFoundGraceMs: given.get("notFoundGrace") ?? 120_000,
     maxReconcileLooks,
   };

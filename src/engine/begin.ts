@@ -2,10 +2,12 @@ import type { OnAmbiguous } from "../core/decide.ts";
 import type { Due, Effects, Identity, InProgress, StepOf } from "../core/record.ts";
 import type { Claim } from "../core/transition.ts";
 import { OncekeyError, RecordCorrupt } from "../errors.ts";
-import { type Attempt, createAttempt } from "./attempt.ts";
-import type { Asked, Claimed, Final, Moved } from "./claim.ts";
+import { type Attempt, createAttempt, type Ended } from "./attempt.ts";
+import { type Asked, type Claimed, type Final, type Moved, react } from "./claim.ts";
+import { read } from "./command.ts";
 import type { Context } from "./context.ts";
 import { doubtOfEarlier } from "./disclaim.ts";
+import type { Held } from "./ending.ts";
 import type { Outcome } from "./events.ts";
 import { bindFingerprint, matchFingerprint, type Recognisable, SALT_BYTES } from "./fingerprint.ts";
 import { type Budget, passes } from "./retry.ts";
@@ -18,7 +20,9 @@ export interface BeginRequest {
   readonly effects: Effects;
   readonly fingerprint: Recognisable;
   readonly correlationId?: string;
-  readonly onAmbiguous?: OnAmbiguous;
+  readonly onAmbiguous?: Exclude<OnAmbiguous, "replay">;
+  /** Says that the work runs although the store is out of reach: a claim given up is no proof then that nothing ran. */
+  readonly runsAnyway?: boolean;
   /** How long the work may run, where that is not `requestTimeout`. */
   readonly maxRunMs?: number;
 }
@@ -61,9 +65,11 @@ export async function beginWith<Tx>(
   request: BeginRequest,
   asked: Asked,
   claiming: (budget: Budget) => Promise<Claimed>,
+  undo: Undo | null = null,
 ): Promise<Begun<Tx>> {
-  if (context.draining()) return { kind: "draining" };
-  const beginning = claimedBy(context, request, asked, claiming);
+  const beginning = context.draining()
+    ? answeredWhileDraining(context, asked)
+    : claimedBy(context, request, asked, { claiming, undo });
   context.beginning.add(beginning);
   try {
     return await beginning;
@@ -76,9 +82,9 @@ async function claimedBy<Tx>(
   context: Context<Tx>,
   request: BeginRequest,
   asked: Asked,
-  claiming: (budget: Budget) => Promise<Claimed>,
+  { claiming, undo }: Claiming,
 ): Promise<Begun<Tx>> {
-  const { operation, identity } = request;
+  const { operation } = request;
   const { runtime, policy, emit } = context;
   const startedMs = runtime.monotonicMs();
   try {
@@ -88,19 +94,51 @@ async function claimedBy<Tx>(
     if (claimed.kind === "final") return claimed.decision;
     const attempt = adopt(context, claimed.record, startedMs, request.maxRunMs);
     if (!context.draining()) return { kind: "proceed", attempt };
-    const doubted = doubtOfEarlier(claimed.record);
-    await (doubted === null ? attempt.release() : attempt.doubt(doubted)); // nothing has run, nothing may start
+    await giveBack(attempt, claimed.record, undo);
     return { kind: "draining" };
   } catch (error) {
-    if (passes(error) || isSchemaMissing(error)) {
-      if (passes(error)) context.disclaim(asked, startedMs + policy.leaseMs);
-      emit({ type: "failure", what: `claiming a key for ${operation}`, error });
-      emit({ type: "request", operation, outcome: "store_unavailable" });
-      return { kind: "store_unavailable", error };
-    }
-    if (!(error instanceof RecordCorrupt)) throw error;
-    emit({ type: "record_corrupt", operation, identity, error });
-    return { kind: "record_corrupt", error };
+    const given = passes(error) && request.runsAnyway !== true;
+    if (given) context.disclaim(asked, startedMs + policy.leaseMs, undo);
+    return failed(context, request, error);
+  }
+}
+
+/** Ends an operation that has opened and not begun: its domain's rows with its record. */
+export type Undo = (held: Held) => Promise<Ended>;
+
+interface Claiming {
+  readonly claiming: (budget: Budget) => Promise<Claimed>;
+  readonly undo: Undo | null;
+}
+
+/** Nothing has run yet under this claim, and nothing may start any more. */
+async function giveBack<Tx>(attempt: Attempt<Tx>, record: InProgress, undo: Undo | null): Promise<void> {
+  const doubted = doubtOfEarlier(record);
+  if (doubted !== null) await attempt.doubt(doubted);
+  else await (undo === null ? attempt.release() : attempt.endBy(undo));
+}
+
+function failed<Tx>({ emit }: Context<Tx>, { operation, identity }: BeginRequest, error: unknown): Answered {
+  if (passes(error) || isSchemaMissing(error)) {
+    emit({ type: "failure", what: `claiming a key for ${operation}`, error });
+    emit({ type: "request", operation, outcome: "store_unavailable" });
+    return { kind: "store_unavailable", error };
+  }
+  if (!(error instanceof RecordCorrupt)) throw error;
+  emit({ type: "record_corrupt", operation, identity, error });
+  return { kind: "record_corrupt", error };
+}
+
+/** A process that shuts down claims nothing more, and still answers what needs no claim. */
+async function answeredWhileDraining<Tx>({ driver }: Context<Tx>, asked: Asked): Promise<Answered> {
+  try {
+    const { record, now } = await driver.drive(read(asked.claim.identity));
+    const reaction = record === null ? null : react(asked, { record, now });
+    return reaction?.kind === "final" ? reaction.decision : { kind: "draining" };
+  } catch (error) {
+    if (passes(error) || isSchemaMissing(error) || error instanceof RecordCorrupt)
+      return { kind: "draining" };
+    throw error;
   }
 }
 

@@ -2,7 +2,7 @@ import { type Decision, decide, type Match, type OnAmbiguous } from "../core/dec
 import type { InProgress, KeyRecord, RecordState, RecordWrite } from "../core/record.ts";
 import { type Claim, claim, claimAnew, doubt, seen, takeOver } from "../core/transition.ts";
 import { StoreContention } from "../errors.ts";
-import type { Replaced, Standing } from "../stores/store.ts";
+import type { Patience, Replaced, Standing } from "../stores/store.ts";
 import { type Flow, insert, replace } from "./command.ts";
 import { type Budget, persist } from "./retry.ts";
 
@@ -36,7 +36,7 @@ export type Claimed =
   | { readonly kind: "final"; readonly decision: Final; readonly moved: readonly Moved[] };
 
 /** Each round loses to somebody else's progress; more than this many in a row is not contention but a fault. */
-const ROUNDS = 12;
+export const ROUNDS = 12;
 
 /** A row that somebody's open transaction holds is running, whatever it says. */
 const LOCKED_RETRY_MS = 1_000;
@@ -54,7 +54,10 @@ export function* claimFlow(asked: Asked, budget: Budget): Flow<Claimed> {
     const next = react(asked, standing);
     if (next.kind !== "write") return { ...next, moved };
     const { record, write } = next;
-    const replaced: Replaced = yield* persist(budget, () => replace(seen(record), write, "never"));
+    const replaced: Replaced = yield* persist(
+      budget,
+      patiently((patience) => replace(seen(record), write, patience)),
+    );
     if (replaced.kind === "locked") return { kind: "final", decision: locked(replaced.record), moved };
     if (replaced.kind === "replaced") moved.push({ from: record.state, to: replaced.record });
     standing = found(replaced);
@@ -62,6 +65,19 @@ export function* claimFlow(asked: Asked, budget: Budget): Flow<Claimed> {
   throw new StoreContention(
     `The key changed hands ${ROUNDS} times while it was being claimed. Send the request again.`,
   );
+}
+
+/**
+ * A first try never waits for somebody's open transaction. A repeat does: its first copy may be what holds the row, and
+ * only the lock tells what became of it.
+ */
+function patiently<T>(write: (patience: Patience) => T): () => T {
+  let patience: Patience = "never";
+  return () => {
+    const now = patience;
+    patience = "wait";
+    return write(now);
+  };
 }
 
 export type Reaction =

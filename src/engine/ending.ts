@@ -31,6 +31,6 @@ export function* writeFlow(held: Held, next: (record: Held) => RecordWrite, budg
 }
 
 /** Nobody has taken the record over, and it is not final. */
-export function ownedStill(record: KeyRecord, held: Held): record is Held {
+export function ownedStill(record: KeyRecord, held: Pick<Held, "owner">): record is Held {
   return record.owner === held.owner && (record.state === "in_progress" || record.state === "unknown");
 }

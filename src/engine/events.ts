@@ -53,22 +53,21 @@ export interface Events {
   readonly subscribe: (listener: Listener) => () => void;
 }
 
-/** Tells every listener; one that throws stops neither the others nor the request, and its error surfaces by itself. */
+/** Tells every listener. One that throws stops neither the others nor the request; the others are told of its failure. */
 export function createEvents(first: readonly Listener[]): Events {
   const listeners = new Set<Listener>(first);
-  const tell = (listener: Listener, event: EngineEvent) => {
-    try {
-      listener(event);
-    } catch (error) {
-      queueMicrotask(() => {
-        throw error;
-      });
+  const tell = (event: EngineEvent, thrown: Listener | null) => {
+    for (const listener of listeners) {
+      if (listener === thrown) continue;
+      try {
+        listener(event);
+      } catch (error) {
+        if (thrown === null) tell({ type: "failure", what: "telling a listener", error }, listener);
+      }
     }
   };
   return {
-    emit: (event) => {
-      for (const listener of listeners) tell(listener, event);
-    },
+    emit: (event) => tell(event, null),
     subscribe: (listener) => {
       listeners.add(listener);
       return () => listeners.delete(listener);

@@ -7,8 +7,9 @@ import type { Awaitable } from "../stores/store.ts";
 import type { Attempt, Ended } from "./attempt.ts";
 import { type Answered, askedFor, type BeginRequest, beginWith } from "./begin.ts";
 import type { Context } from "./context.ts";
-import type { Written } from "./ending.ts";
+import type { Held, Written } from "./ending.ts";
 import { openingFlow } from "./opening.ts";
+import type { Budget } from "./retry.ts";
 import { settled } from "./settled.ts";
 import type { Settler } from "./settler.ts";
 import { abandonFlow, finishFlow } from "./settling.ts";
@@ -48,12 +49,12 @@ export async function executeOperation<Tx>(
   const { driver, policy } = context;
   const asked = askedFor(context, request, new Map([[settler.step, openMark(execution)]]));
   const opening = { asked, open, withinMs: policy.storeTimeoutMs };
-  const begun = await beginWith(context, request, asked, (budget) =>
-    driver.drive(openingFlow(opening, budget), budget),
-  );
+  const undo = (held: Held) => writtenBy(driver.drive(abandonFlow(context, settler, held, "nothing_sent")));
+  const claiming = (budget: Budget) => driver.drive(openingFlow(opening, budget), budget);
+  const begun = await beginWith(context, request, asked, claiming, undo);
   if (begun.kind !== "proceed") return begun;
   const { attempt } = begun;
-  const performed = await perform(attempt, execution);
+  const performed = await perform(context, attempt, execution);
   switch (performed.kind) {
     case "result":
       return ended(
@@ -62,9 +63,7 @@ export async function executeOperation<Tx>(
         ),
       );
     case "not_performed": {
-      const end = await attempt.endBy((held) =>
-        writtenBy(driver.drive(abandonFlow(context, settler, held, "nothing_sent"))),
-      );
+      const end = await attempt.endBy(undo);
       return isReleased(end) ? { kind: "not_performed", error: performed.error } : ended(end);
     }
     case "unheard":
@@ -72,14 +71,21 @@ export async function executeOperation<Tx>(
   }
 }
 
-async function perform<Tx>(attempt: Attempt<Tx>, execution: Execution<Tx>): Promise<Performed> {
+async function perform<Tx>(
+  { emit }: Context<Tx>,
+  attempt: Attempt<Tx>,
+  execution: Execution<Tx>,
+): Promise<Performed> {
   const ran = await settled(() => execution.perform(attempt.record(), attempt.signal), attempt.signal);
   switch (ran.kind) {
     case "returned":
       return { kind: "result", result: ran.value };
     case "aborted":
+      if (ran.late === null && !hasInherited(attempt.record()))
+        return { kind: "not_performed", error: new NotPerformed("The attempt had no time left to begin.") };
       return { kind: "unheard", reason: saidBy(ran.reason), late: ran.late };
     case "threw":
+      emit({ type: "failure", what: `performing ${attempt.operation}`, error: ran.error });
       if (ran.error instanceof NotPerformed && !hasInherited(attempt.record()))
         return { kind: "not_performed", error: ran.error };
       return { kind: "unheard", reason: saidBy(ran.error), late: null };

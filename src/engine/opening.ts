@@ -1,8 +1,8 @@
 import type { InProgress } from "../core/record.ts";
 import { claim, refer, seen } from "../core/transition.ts";
-import { StoreContention } from "../errors.ts";
+import { StoreContention, StoreUnavailable } from "../errors.ts";
 import type { Awaitable, UnitEnd } from "../stores/store.ts";
-import { type Asked, type Claimed, found, locked, type Moved, react } from "./claim.ts";
+import { type Asked, type Claimed, found, locked, type Moved, ROUNDS, react } from "./claim.ts";
 import {
   call,
   insert,
@@ -30,8 +30,6 @@ type Attempted =
   /** The record changed under our hands; look again. */
   | { readonly kind: "again" };
 
-const ROUNDS = 12;
-
 /**
  * Claims the key, writes the open mark and the domain's pending row in one commit. A duplicate is answered by a look
  * first; the claim itself rests on the insert. When the commit's reply is lost the same opening is asked for again and
@@ -47,10 +45,21 @@ export function* openingFlow<Tx>(opening: Opening<Tx>, budget: Budget): Transact
       if (reaction.kind === "final") return { ...reaction, moved };
       if (reaction.kind === "claimed") return { ...reaction, moved };
     }
-    const attempted = yield* persist(budget, () =>
-      transaction(opening.withinMs, (tx: Tx) => claimAndOpen(tx, opening, moved)),
-    );
-    if (attempted.kind === "claimed" || attempted.kind === "final") return attempted;
+    let unheard: StoreUnavailable | null = null;
+    const attempted = yield* persist(budget, function* () {
+      try {
+        return yield* transaction(opening.withinMs, (tx: Tx) => claimAndOpen(tx, opening, moved));
+      } catch (error) {
+        if (error instanceof StoreUnavailable) unheard = error;
+        throw error;
+      }
+    });
+    if (attempted.kind === "claimed") return attempted;
+    // What is in the way may be our own transaction, whose reply was lost: then nobody would run under its claim.
+    const inTheWay =
+      attempted.kind === "busy" || (attempted.kind === "final" && attempted.decision.kind === "in_progress");
+    if (inTheWay && unheard !== null) throw unheard;
+    if (attempted.kind === "final") return attempted;
     if (attempted.kind === "busy") return yield* whileBusy(asked, budget, moved);
   }
   throw new StoreContention(

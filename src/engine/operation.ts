@@ -9,6 +9,7 @@ import type { Context } from "./context.ts";
 import { downstreamKey } from "./downstream-key.ts";
 import type { Engine } from "./engine.ts";
 import { type Executed, type Execution, executeOperation } from "./execute.ts";
+import { type HeaderPolicy, headerPolicy } from "./header-policy.ts";
 import type { Awaitable, Returned, Settling } from "./returned.ts";
 import type { Settler } from "./settler.ts";
 
@@ -25,7 +26,7 @@ export interface RunningAttempt extends AttemptView {
   readonly signal: AbortSignal;
 }
 
-export type Seen<Result> =
+export type Sighted<Result> =
   | { readonly kind: "found"; readonly result: Result }
   | { readonly kind: "not_found" }
   | { readonly kind: "pending" };
@@ -42,12 +43,15 @@ export interface OperationDefinition<Tx, Settles extends Settling, Input, Refere
   readonly name: string;
   /** What the provider offers decides what its silence means. */
   readonly provider: ProviderKind;
-  /** How long the provider deduplicates by our key (`repeatable`). */
+  /**
+   * How long the provider deduplicates by our key (`repeatable`). A call is repeated only as long as it can still reach
+   * the provider within it, the attempt's whole running time included.
+   */
   readonly keyTtl?: Duration;
   /** Writes the pending row, in one transaction with the claim; must reuse the row of an earlier reference. */
   readonly open: (
     tx: Tx,
-    given: { readonly input: Input; readonly reference: Reference | null; readonly attempt: OpeningAttempt },
+    given: { readonly input: Input; readonly reference: Reference | null; readonly attempt: AttemptView },
   ) => Returned<Settles, Reference>;
   /** Calls the provider, outside any transaction. `NotPerformed` says that nothing was done; any other throw says nothing. */
   readonly perform: (given: {
@@ -64,7 +68,7 @@ export interface OperationDefinition<Tx, Settles extends Settling, Input, Refere
   readonly look?: (given: {
     readonly reference: Reference;
     readonly attempt: AttemptView;
-  }) => Promise<Seen<Result>>;
+  }) => Promise<Sighted<Result>>;
   /** Asks the provider to refuse the key for ever. */
   readonly cancel?: (given: {
     readonly reference: Reference;
@@ -72,12 +76,6 @@ export interface OperationDefinition<Tx, Settles extends Settling, Input, Refere
   }) => Promise<Cancelled<Result>>;
   /** Marks the row when it is proved that nothing happened, in one transaction with the record. */
   readonly abandon?: (tx: Tx, given: { readonly reference: Reference }) => Returned<Settles, void>;
-}
-
-/** While the claim is being made there is a number but no downstream call yet. */
-export interface OpeningAttempt extends AttemptView {
-  /** Primary key of the record's row, for a foreign key of the user's own. */
-  readonly record: KeyRecord;
 }
 
 /** An operation as a host serves it; `protect` of any host takes it in the place of a handler. */
@@ -138,10 +136,10 @@ function executions<Tx, Settles extends Settling, Input, Reference, Result>(
   return (request, input) => ({
     request: { ...request, operation: name, effects: "declared" },
     provider,
-    keyTtlMs,
+    keyTtlMs: keyTtlMs === null ? null : keyTtlMs - (request.maxRunMs ?? context.policy.requestTimeoutMs),
     open: (tx, record) => {
       const reference = record.reference === null ? null : references.decode(record.reference);
-      const attempt = { ...viewOf(context, record), record };
+      const attempt = viewOf(context, record);
       const opened: Awaitable<Reference> = definition.open(tx, { input, reference, attempt });
       return following(opened, references.encode);
     },
@@ -165,6 +163,7 @@ function settlerOf<Tx, Settles extends Settling, Input, Reference, Result>(
   definition: OperationDefinition<Tx, Settles, Input, Reference, Result>,
 ): Settler<Tx> {
   const { name, look, cancel } = definition;
+  const keeps = headerPolicy({}); // a worker that finishes an operation has no route to ask what to keep
   const { decode } = codec<Reference>(`the reference of ${name}`);
   const results = codec<Result>(`the result of ${name}`);
   const given = (record: KeyRecord) => ({
@@ -183,7 +182,7 @@ function settlerOf<Tx, Settles extends Settling, Input, Reference, Result>(
         ...given(record),
         result: results.decode(result),
       });
-      return following(finished, (init): Answer => answerOf(name, init));
+      return following(finished, (init): Answer => answerOf(name, init, keeps));
     },
     abandon: (tx, record) => {
       const abandoned: Awaitable<void> | undefined = definition.abandon?.(tx, given(record));
@@ -192,9 +191,9 @@ function settlerOf<Tx, Settles extends Settling, Input, Reference, Result>(
   };
 }
 
-function answerOf(name: string, init: AnswerInit): Answer {
+function answerOf(name: string, init: AnswerInit, keeps: HeaderPolicy): Answer {
   const answer = toAnswer(init);
-  if (answer.status < 500) return answer;
+  if (answer.status < 500) return { ...answer, headers: answer.headers.filter(keeps) };
   const reason = `of ${name} answered ${answer.status}: a finished effect cannot end in a server error; throw instead`;
   throw new ConfigurationError("finish", reason);
 }
@@ -226,5 +225,13 @@ function refuseUnusable<Tx, Settles extends Settling, Input, Reference, Result>(
     refuse("provider", '"query" can be asked, so look is required');
   if (provider === "repeatable" && keyTtl === undefined) {
     refuse("keyTtl", "is required: how long the provider deduplicates by our key");
+  }
+  const { requestTimeoutMs } = engine.policy;
+  const ttlMs = keyTtlOf({ name, ...(keyTtl === undefined ? {} : { keyTtl }) });
+  if (ttlMs !== null && ttlMs <= requestTimeoutMs) {
+    refuse(
+      "keyTtl",
+      `must be longer than requestTimeout (${requestTimeoutMs} ms): a call may go out that late`,
+    );
   }
 }

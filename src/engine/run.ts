@@ -236,7 +236,8 @@ function viewOf<Tx>({ number, signal, downstreamKey }: Attempt<Tx>): RunAttempt 
 }
 
 function errorOf(ran: Exclude<Settled<unknown>, { kind: "returned" }>): unknown {
-  return ran.kind === "threw" ? ran.error : ran.reason;
+  if (ran.kind === "threw") return ran.error;
+  return ran.late === null ? new NotPerformed("The attempt had no time left to begin.") : ran.reason;
 }
 
 /** The work is done, its value is not repeatable. */

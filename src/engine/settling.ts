@@ -101,7 +101,7 @@ function* keepResult<Tx>(
   const next = (record: Held) => {
     const writeId = runtime.newId();
     if (record.state === "in_progress") return doubt(record, { writeId, doubt: told, heldRetainMs });
-    const knowing = { ...record, evidence: told.evidence };
+    const knowing = { ...record, evidence: told.evidence, disposition: told.disposition };
     if (record.looks + 1 >= policy.maxReconcileLooks) return review(knowing, { writeId, reason });
     const nextLookInMs = Math.min(LONGEST_BACKOFF_MS, NEXT_LOOK_MS * 2 ** record.looks);
     return lookAgain(knowing, { writeId, answered: true, nextLookInMs, reason });

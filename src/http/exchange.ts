@@ -29,9 +29,6 @@ export const REPLAYED_HEADER = "idempotent-replayed";
 export const EXPIRES_HEADER = "idempotency-expires";
 export const STATUS_HEADER = "idempotency-status";
 
-/** What only Oncekey says of an answer: a handler that sets one is not heard. */
-export const RESERVED_HEADERS: readonly string[] = [REPLAYED_HEADER, EXPIRES_HEADER, STATUS_HEADER];
-
 /** RFC 9110, 9.2.1: requests that ask for no change need no protection. */
 export function isSafe(method: string): boolean {
   return SAFE.has(method.toUpperCase());

@@ -4,9 +4,9 @@ import { canonicalJson } from "../core/canonical.ts";
 import { lengthPrefixed } from "../core/key.ts";
 import { type Pointer, parsePointer } from "../core/pointer.ts";
 import type { Material, Recognisable } from "../engine/fingerprint.ts";
+import { headerNames } from "../engine/header-policy.ts";
 import { ConfigurationError } from "../errors.ts";
 import type { Exchange } from "./exchange.ts";
-import { headerNames } from "./header-policy.ts";
 
 export interface FingerprintSettings {
   /** `json` compares JSON documents as values and other bodies by bytes; `raw` compares bytes. */
@@ -19,14 +19,14 @@ export interface FingerprintSettings {
 
 /** The rule of a route: what of a request makes it the same request. */
 export interface FingerprintRule {
-  /** Changes whenever the same request would hash differently. */
+  /** The whole rule in words: it changes whenever the same request would hash differently. */
   readonly version: string;
   readonly mode: "json" | "raw";
   readonly headers: readonly string[];
   readonly ignore: readonly Pointer[];
 }
 
-/** Raise it when the digests of an unchanged request change. */
+/** Raise it when the digests of an unchanged request change; records of another revision cannot be verified. */
 const RULE_REVISION = 1;
 
 export function fingerprintRule(settings: FingerprintSettings): FingerprintRule {
@@ -42,10 +42,36 @@ export function fingerprintRule(settings: FingerprintSettings): FingerprintRule 
   return { version, mode, headers, ignore: pointers.map(usablePointer) };
 }
 
-/** A request's digests under its route's rule; records of any other rule cannot be verified by it. */
+/** A request's digests under its route's rule, and under that of any kept record: its version says how to make them. */
 export function recognisable(rule: FingerprintRule, exchange: Exchange, body: Uint8Array): Recognisable {
   const digests = material(rule, exchange, body);
-  return { version: rule.version, material: (version) => (version === rule.version ? digests : null) };
+  return {
+    version: rule.version,
+    material: (version) => {
+      if (version === rule.version) return digests;
+      const other = ruleNamed(version);
+      return other === null ? null : material(other, exchange, body);
+    },
+  };
+}
+
+/** The rule whose version is exactly this text, or `null`: what was not understood is missing from the rule's own. */
+function ruleNamed(version: string): FingerprintRule | null {
+  const [, mode, names = "", left = ""] = VERSION.exec(version) ?? [];
+  if (mode !== "json" && mode !== "raw") return null;
+  const fingerprintHeaders = names.split(" +").slice(1);
+  const ignore = (left.match(QUOTED) ?? []).flatMap(quotedPointer);
+  const rule = fingerprintRule({ mode, fingerprintHeaders, ignore });
+  return rule.version === version ? rule : null;
+}
+
+const VERSION = /^(json|raw) \d+((?: \+[!#$%&'*+\-.^_`|~0-9a-z]+)*)((?: -"(?:[^"\\]|\\.)*")*)$/s;
+const QUOTED = /"(?:[^"\\]|\\.)*"/gs;
+
+function quotedPointer(quoted: string): readonly string[] {
+  if (canonicalJson(quoted).kind === "invalid") return [];
+  const text = String(JSON.parse(quoted));
+  return parsePointer(text).kind === "pointer" ? [text] : [];
 }
 
 function material(rule: FingerprintRule, exchange: Exchange, body: Uint8Array): Material {

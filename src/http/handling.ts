@@ -30,11 +30,16 @@ export async function handled<Tx, Settles extends Settling>(
   { run, answerOfError }: Handling<Tx, Settles>,
 ): Promise<Handled> {
   const end = await settled(() => run(door), attempt.signal);
-  if (end.kind === "aborted") return { kind: "unsettled" };
+  if (end.kind === "aborted") return end.late === null ? NEVER_BEGAN : { kind: "unsettled" };
   const unheard = await door.unheard();
   if (unheard !== null) return { kind: "threw", error: unheard.error };
   return end.kind === "threw" ? wordOf(end.error, answerOfError) : returned(end.value, door, attempt);
 }
+
+const NEVER_BEGAN: Handled = {
+  kind: "not_performed",
+  error: new NotPerformed("The attempt had no time left to begin."),
+};
 
 function returned<Tx, Settles extends Settling>(
   value: unknown,

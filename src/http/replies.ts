@@ -1,6 +1,7 @@
 import type { Answer, KeyRecord } from "../core/record.ts";
 import type { Answered } from "../engine/begin.ts";
 import type { Executed } from "../engine/execute.ts";
+import { RESERVED_HEADERS } from "../engine/header-policy.ts";
 import type { EffectKnown } from "../errors.ts";
 import { EXPIRES_HEADER, type Header, REPLAYED_HEADER, type Reply } from "./exchange.ts";
 import { problem } from "./problems.ts";
@@ -60,7 +61,8 @@ export function replyToExecuted(executed: Executed): Reply {
 /** The first answer itself, with the date until which its copies will be answered. */
 export function first(answer: Answer, record: KeyRecord): Reply {
   const { status, headers, body } = answer;
-  return { status, headers: [...headers, ...expires(record)], body: body ?? NOTHING };
+  const own = headers.filter(([name]) => !RESERVED_HEADERS.includes(name));
+  return { status, headers: [...own, ...expires(record)], body: body ?? NOTHING };
 }
 
 export function expires(record: KeyRecord): readonly Header[] {

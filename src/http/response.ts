@@ -1,6 +1,7 @@
 import type { Answer } from "../core/record.ts";
-import { type Header, RESERVED_HEADERS, type Reply } from "./exchange.ts";
-import type { HeaderPolicy } from "./header-policy.ts";
+import type { HeaderPolicy } from "../engine/header-policy.ts";
+import { RESERVED_HEADERS } from "../engine/header-policy.ts";
+import type { Header, Reply } from "./exchange.ts";
 
 /** A reply as a `Response`. */
 export function toResponse({ status, headers, body }: Reply): Response {

@@ -102,7 +102,7 @@ function createRoute<Tx, Settles extends Settling, HostRequest>(
   operation: OperationRoute<HostRequest> | null,
 ): ServeRoute<Tx, Settles, HostRequest> {
   refuseImpossible(engine, options, operation);
-  const { effects = "none", principal, correlationId } = options;
+  const { effects = "none", principal, correlationId, failOpen: runsAnyway = false } = options;
   const named = operation === null ? options : { ...options, operation: operation.name };
   const guard = createGuard(engine.context, named);
   return async (request, host) => {
@@ -114,7 +114,8 @@ function createRoute<Tx, Settles extends Settling, HostRequest>(
       case "refuse":
         return toResponse(admission.reply);
       case "admit":
-        if (operation === null) return await serve(engine, guard, { ...admission.request, effects }, host);
+        if (operation === null)
+          return await serve(engine, guard, { ...admission.request, effects, runsAnyway }, host);
         return toResponse(replyToExecuted(await operation.execute(admission.request, request)));
     }
   };
@@ -177,7 +178,13 @@ const UNPROTECTED: Header = [STATUS_HEADER, "unprotected"];
 
 function refuseImpossible<Tx, Settles extends Settling>(
   { store, transactions }: Engine<Tx, Settles>,
-  { effects, failOpen, required }: RouteSettings & { readonly effects?: "transaction" },
+  {
+    effects,
+    failOpen,
+    required,
+    keepHeaders,
+    dropHeaders,
+  }: RouteSettings & { readonly effects?: "transaction" },
   operation: unknown,
 ): void {
   const refuse = (field: string, reason: string) => {
@@ -190,6 +197,11 @@ function refuseImpossible<Tx, Settles extends Settling>(
     refuse("effects", `"transaction" needs a store with transactions; "${store.name}" has none`);
   if (atomic && failOpen === true)
     refuse("failOpen", "cannot be true here: without the store there is no transaction to run in");
+  if (operation !== null && (keepHeaders !== undefined || dropHeaders !== undefined))
+    refuse(
+      "keepHeaders and dropHeaders",
+      "cannot be set here: an operation's answer may be made by a worker",
+    );
   if (atomic && required === false)
     refuse("required", "cannot be false here: without a key there is no record to commit the effect with");
 }

@@ -2,9 +2,9 @@ import type { Answer, KeyRecord } from "../core/record.ts";
 import { type AnswerInit, toAnswer } from "../engine/answer.ts";
 import type { Attempt } from "../engine/attempt.ts";
 import { following } from "../engine/command.ts";
+import type { HeaderPolicy } from "../engine/header-policy.ts";
 import type { Awaitable, Returned, Settling } from "../engine/returned.ts";
 import type { Worked } from "../engine/transaction.ts";
-import type { HeaderPolicy } from "./header-policy.ts";
 
 /** What `transaction` hands back for the handler to return: proof that the answer is kept, or that it was refused. */
 export interface KeptAnswer {

@@ -57,7 +57,7 @@ export function* reconcileFlow<Tx>(
 
 /**
  * Records of operations that this worker does not know are left, as they are, to those that do: to put them off would
- * keep them from the others. However many they are, they do not crowd out the ones that it knows.
+ * keep them from the others. Up to MOST_ASKED of them do not crowd out the ones that it knows.
  */
 function* listKnown<Tx>(
   { settlers }: Reconciler<Tx>,
@@ -102,11 +102,8 @@ function* settle<Tx>(
   switch (sighting.kind) {
     case "found":
       return yield* finish(context, settler, record, sighting.result);
-    case "cancelled": {
-      const written = yield* abandonFlow(context, settler, record, "cancelled");
-      const released = written.record?.state === "released" && written.record.owner === record.owner;
-      return released && tell(context, record, written.record) ? "released" : "passed";
-    }
+    case "cancelled":
+      return yield* abandon(context, settler, record);
     case "not_found":
       return yield* postpone(
         context,
@@ -126,6 +123,23 @@ function* settle<Tx>(
       return "failed";
     case "cannot_ask":
       return yield* leaveToPerson(context, record, "The provider cannot be asked.");
+  }
+}
+
+/** Releases what the provider has cancelled; a release that fails counts as a look, so that a person hears of it. */
+function* abandon<Tx>(
+  context: Context<Tx>,
+  settler: Settler<Tx>,
+  record: Unknown,
+): TransactionFlow<Result, Tx> {
+  try {
+    const written = yield* abandonFlow(context, settler, record, "cancelled");
+    const released = written.record?.state === "released" && written.record.owner === record.owner;
+    return released && tell(context, record, written.record) ? "released" : "passed";
+  } catch (error) {
+    context.emit({ type: "failure", what: `abandoning ${record.operation}`, error });
+    yield* postpone(context, record, true, "The effect did not happen; its release failed.");
+    return "failed";
   }
 }
 

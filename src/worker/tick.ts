@@ -10,6 +10,19 @@ export async function sweep<Tx, Settles extends Settling>(engine: Engine<Tx, Set
   return swept;
 }
 
+/** One tick of the purge: removes a batch of records whose retention is over, and says how many went. */
+export async function purge<Tx, Settles extends Settling>(
+  engine: Engine<Tx, Settles>,
+  limit: number = PURGED_AT_ONCE,
+): Promise<number> {
+  const gone = await engine.store.purge(limit);
+  await engine.store.beat("purge");
+  return gone;
+}
+
+/** Short enough that nobody waits for it; the next tick goes on. */
+const PURGED_AT_ONCE = 1_000;
+
 /** One tick of the reconciler, for the operations that this engine knows. */
 export async function reconcile<Tx, Settles extends Settling>(
   engine: Engine<Tx, Settles>,

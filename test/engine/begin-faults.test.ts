@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { StoreUnavailable } from "../../src/errors.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { type FaultyStore, faultyStore } from "../support/faulty-store.ts";
@@ -151,6 +152,26 @@ describe("a store out of reach", () => {
       expect(await time.until(engine.begin(another))).toMatchObject({ kind: "proceed" });
     },
   );
+
+  test("whose loss of a reply is noticed only after the lease lets the claim run under a new lease, not the lapsed one", async () => {
+    const { time, store } = inVirtualTime();
+    let losses = 0;
+    const losing: Store = {
+      ...store,
+      insert: async (write) => {
+        const standing = await store.insert(write);
+        if (losses > 0) return standing;
+        losses += 1;
+        await time.runtime.sleep(1_500);
+        throw new StoreUnavailable("The reply was lost.");
+      },
+    };
+    const settings = { requestTimeout: 500, lease: 1_000, storeTimeout: 5_000, runtime: time.runtime };
+    const attempt = proceeded(
+      await time.until(engineOn(losing, settings).engine.begin(requestFor("lapsed"))),
+    );
+    expect(attempt.record()).toMatchObject({ revision: 2, leaseUntil: time.now() + 1_000 });
+  });
 
   test("an error that no repeat can overcome reaches the caller as it is", async () => {
     const broken: Store = { ...memoryStore(), insert: () => Promise.reject(new TypeError("a bug")) };

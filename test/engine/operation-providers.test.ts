@@ -30,10 +30,11 @@ function blind<Tx>(given: () => Sql<Tx>): void {
   });
 }
 
-/** An engine with an operation at a provider that only knows our keys, for so long. */
+/** An engine with an operation at a provider that only knows our keys; a call is repeated for so long. */
 function knowingKeys<Tx>({ store, put }: Sql<Tx>, keyTtl: number, bank: Bank, rest: EngineSettings = {}) {
   const { engine } = sqlEngineOn(store, { maxReconcileLooks: 2, ...rest });
-  const settings = { provider: "repeatable", keyTtl } as const;
+  // A call may go out as late as the attempt may run: that much before its end the provider's memory counts as over.
+  const settings = { provider: "repeatable", keyTtl: keyTtl + engine.policy.requestTimeoutMs } as const;
   return { engine, ...paying(engine, { put }, bank, settings) };
 }
 

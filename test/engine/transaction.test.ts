@@ -74,11 +74,13 @@ function oneCommit<Tx>(given: () => Sql<Tx>): void {
   test("that is undone leaves neither, hands back its value, and the attempt can still be refused", async () => {
     const { store, rows, put } = given();
     const request = local("undone");
-    const attempt = proceeded(await sqlEngineOn(store).engine.begin(request));
+    const { engine } = sqlEngineOn(store);
+    const attempt = proceeded(await engine.begin(request));
     const work = (tx: Tx) =>
       following(put(tx, rowOf("undone")), (): Worked<number> => ({ kind: "undo", value: 7 }));
     expect(await attempt.transaction(work)).toEqual({ kind: "undone", value: 7 });
     expect(await rows("undone")).toEqual([]);
+    expect(engine.context.running.size).toBe(1);
     expect(await attempt.fail(answerOf("no", 422))).toMatchObject({ kind: "kept" });
   });
 

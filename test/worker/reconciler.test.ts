@@ -210,7 +210,7 @@ function waiting<Tx>(given: () => Sql<Tx>): void {
       },
     });
     expect(await reconcile(engine)).toEqual({ ...NOTHING, failed: 1, released: 1 });
-    expect(ofType(events, "failure")).toMatchObject([{ what: "reconciling pay" }]);
+    expect(ofType(events, "failure")).toMatchObject([{ what: "abandoning pay" }]);
   });
 
   test("counts damaged records and passes them by", async () => {

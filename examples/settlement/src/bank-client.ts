@@ -1,4 +1,4 @@
-import { type Cancelled, NotPerformed, type Seen } from "oncekey";
+import { type Cancelled, NotPerformed, type Sighted } from "oncekey";
 import type { Decision } from "./domain/settlement.ts";
 
 /** What the bank is asked to pay. */
@@ -14,7 +14,7 @@ export interface PaymentOrder {
 export interface BankClient {
   /** Orders the payment; once per key, however often it is called. */
   readonly pay: (order: PaymentOrder, key: string, signal: AbortSignal) => Promise<Decision>;
-  readonly find: (key: string) => Promise<Seen<Decision>>;
+  readonly find: (key: string) => Promise<Sighted<Decision>>;
   /** Makes sure that no payment under the key will ever be made, unless one was. */
   readonly cancel: (key: string) => Promise<Cancelled<Decision>>;
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Settling } from "oncekey";
-import { ConfigurationError, createEngine, type Engine, reconcile, sweep } from "oncekey";
+import { ConfigurationError, createEngine, type Engine, purge, reconcile, sweep } from "oncekey";
 import { type Bank, startBank } from "./bank/bank.ts";
 import { createBankClient } from "./bank-client.ts";
 import { type Configuration, readConfiguration } from "./configuration.ts";
@@ -108,6 +108,7 @@ function startWorkers<Tx, Settles extends Settling>(engine: Engine<Tx, Settles>)
   const { sweepIntervalMs, reconcileIntervalMs } = engine.policy;
   return [
     repeat({ round: () => sweep(engine), intervalMs: sweepIntervalMs, tell }),
+    repeat({ round: () => purge(engine), intervalMs: sweepIntervalMs, tell }),
     repeat({ round: () => reconcile(engine), intervalMs: reconcileIntervalMs, tell }),
   ];
 }

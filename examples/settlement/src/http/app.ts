@@ -7,7 +7,7 @@ import { mountAccounts } from "./accounts.ts";
 import { authenticated } from "./authentication.ts";
 import { limitedBody } from "./body.ts";
 import { mountMonitoring } from "./monitoring.ts";
-import { problemResponse } from "./problem.ts";
+import { type Problem, problemResponse } from "./problem.ts";
 import { mountSettlements } from "./settlements.ts";
 import { mountTransfers } from "./transfers.ts";
 
@@ -50,9 +50,10 @@ const NO_SUCH_ROUTE = {
   detail: "There are /accounts, /transfers, /settlements, /healthz, /readyz and /metrics.",
 };
 
-const UNEXPECTED = {
+const UNEXPECTED: Problem = {
   status: 500,
   code: "internal_error",
   title: "Something went wrong here",
   detail: "The operators have been told. Send the same request again later, with the same key.",
+  effect: "maybe",
 };

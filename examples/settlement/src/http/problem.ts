@@ -6,7 +6,7 @@ export interface FieldProblem {
   readonly detail: string;
 }
 
-/** What a caller is told instead of what was asked for; nothing was done then. */
+/** What a caller is told instead of what was asked for. */
 export interface Problem {
   readonly status: number;
   /** Stable, for programs. */
@@ -14,15 +14,17 @@ export interface Problem {
   readonly title: string;
   readonly detail: string;
   readonly fields?: readonly FieldProblem[];
+  /** `maybe` where nobody knows whether something was done; nothing was where it is left out. */
+  readonly effect?: "maybe";
 }
 
 /** The answer of RFC 9457 that says so, in the words that Oncekey uses for its own. */
-export function problemAnswer({ status, code, title, detail, fields = [] }: Problem): AnswerInit {
+export function problemAnswer({ status, code, title, detail, fields = [], effect }: Problem): AnswerInit {
   const retry = status >= 500 ? "same_key_later" : "never";
   const type = `urn:settlement:error:${code}`;
   const [first] = fields;
   const named = first === undefined ? {} : { field: first.field, errors: fields };
-  const json = { type, title, status, detail, code, retry, effect: "none", ...named };
+  const json = { type, title, status, detail, code, retry, effect: effect ?? "none", ...named };
   return {
     status,
     headers: { "content-type": "application/problem+json", "cache-control": "no-store" },

@@ -1,5 +1,5 @@
+import type { Answer } from "../core/record.ts";
 import { ConfigurationError } from "../errors.ts";
-import { type Header, RESERVED_HEADERS } from "./exchange.ts";
 
 /** Which headers of an answer are kept beside its body. */
 export interface HeaderSettings {
@@ -9,7 +9,14 @@ export interface HeaderSettings {
 }
 
 /** True for a header that belongs to the answer and not to one exchange of it. */
-export type HeaderPolicy = (header: Header) => boolean;
+export type HeaderPolicy = (header: Answer["headers"][number]) => boolean;
+
+/** What only Oncekey says of an answer: a handler that sets one is not heard. */
+export const RESERVED_HEADERS: readonly string[] = [
+  "idempotent-replayed",
+  "idempotency-expires",
+  "idempotency-status",
+];
 
 export function headerPolicy({ keepHeaders = [], dropHeaders = [] }: HeaderSettings): HeaderPolicy {
   const kept = new Set(headerNames("keepHeaders", keepHeaders));
