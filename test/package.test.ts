@@ -88,10 +88,13 @@ test("the tarball holds what was built, the three pages and the manifest, and no
 const watch =
   "const before = new Set(process.eventNames()); const running = process.getActiveResourcesInfo().length";
 
-/** Prints what the import added to the process, if anything. A kind in "Req" is Node closing the file it has just read. */
+/**
+ * Prints what the import added to the process, if anything. A kind in "Req" is Node closing the file it has just read, a
+ * "PipeWrap" the pipe to this test.
+ */
 const tell = `
 const listeners = process.eventNames().filter((name) => !before.has(name));
-const resources = process.getActiveResourcesInfo().filter((kind) => !kind.endsWith("Req"));
+const resources = process.getActiveResourcesInfo().filter((kind) => !kind.endsWith("Req") && kind !== "PipeWrap");
 if (listeners.length > 0) console.log("listeners", JSON.stringify(listeners));
 if (resources.length > 0) console.log("resources", JSON.stringify(resources))`;
 

@@ -26,7 +26,8 @@ describe.each(["SQLite", "PostgreSQL"] as const)("two server processes on one %s
       const database = await freshDatabase(kind);
       try {
         const bank = await startBankProcess(dataDir);
-        const env = { DATABASE_URL: database.url, BANK_URL: bank.url };
+        // Fifty copies at once on two loaded processors may take longer than a store should.
+        const env = { DATABASE_URL: database.url, BANK_URL: bank.url, STORE_TIMEOUT: "20s" };
         const servers = await Promise.all([startSettlement(env), startSettlement(env)]);
         for (let round = 0; round < ROUNDS; round++) {
           const key = `race-${round}`;

@@ -40,9 +40,9 @@ describe("a lease", () => {
     const attempt = proceeded(await time.until(engine.begin(requestFor("time is up"))));
     await time.pass(59_999);
     expect(attempt.signal.aborted).toBe(false);
+    const before = faulty.calls("replace");
     await time.pass(1);
     expect(attempt.signal.reason).toBeInstanceOf(OutcomeUnknown);
-    const before = faulty.calls("replace");
     await time.pass(29_000);
     expect(faulty.calls("replace")).toBe(before);
     expect(ofType(events, "lease_lost")).toEqual([]);

@@ -34,7 +34,7 @@ function opened() {
 
 const bank = new DatabaseSync(bankFile);
 const { store, put, after } = opened();
-const engine = createEngine({ store, requestTimeout: 200, lease: 400 });
+const engine = createEngine({ store, requestTimeout: 2_000, lease: 2_500 });
 const pay = operation(engine, {
   name: "pay",
   provider: "keyed",

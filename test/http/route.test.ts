@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createEngine } from "../../src/engine/engine.ts";
-import { ConfigurationError } from "../../src/errors.ts";
 import { headerPolicy } from "../../src/engine/header-policy.ts";
+import { ConfigurationError } from "../../src/errors.ts";
 import { protect } from "../../src/http/hono.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { sqliteStore } from "../../src/stores/sqlite/index.ts";

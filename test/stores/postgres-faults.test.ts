@@ -2,6 +2,7 @@ import type { Client, Pool } from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { seen } from "../../src/core/transition.ts";
 import { StoreUnavailable } from "../../src/errors.ts";
+import { classify, classifyCommit } from "../../src/stores/postgres/classify.ts";
 import { postgresIsHere } from "../support/databases.ts";
 import { until } from "../support/processes.ts";
 import {
@@ -116,6 +117,20 @@ describe.skipIf(!postgresIsHere())("the PostgreSQL store under faults", () => {
     expect((await store.read(httpIdentity("mid-unit"))).record).toBeNull();
   });
 
+  test("a fault of the driver's leaves the verb as it is, and the store goes on", async () => {
+    const { pool, store } = database.open();
+    const fault = new TypeError("Cannot read properties of undefined (reading 'rows')");
+    pool.once("acquire", (client) => {
+      const { query } = client;
+      client.query = () => {
+        client.query = query;
+        throw fault;
+      };
+    });
+    await expect(store.read(httpIdentity("faulty driver"))).rejects.toBe(fault);
+    expect(await store.insert(claimOf(httpIdentity("faulty driver")))).toMatchObject({ inserted: true });
+  });
+
   test("a server that cannot be reached, or is too slow, is unavailable", async () => {
     const nowhere = database.open({ connectionString: "postgres://postgres@127.0.0.1:1/nowhere" }).store;
     await expect(nowhere.insert(claimOf(httpIdentity("nowhere")))).rejects.toMatchObject({
@@ -136,6 +151,33 @@ describe.skipIf(!postgresIsHere())("the PostgreSQL store under faults", () => {
       expect(repeated).toMatchObject({ kind: "replaced", record: { revision: 2 } });
       await impatient.check();
     }
+  });
+});
+
+describe("an error that no server sent", () => {
+  const origin = { client: null, schema: null };
+
+  test.each([
+    new TypeError("Cannot read properties of undefined (reading 'id')"),
+    new RangeError("Invalid array length"),
+    new ReferenceError("clock is not defined"),
+    new SyntaxError("Unexpected end of JSON input"),
+  ])("is a program's fault where it is %s: it stays as it is and nobody tries again", (fault) => {
+    expect(classify(fault, origin)).toBe(fault);
+  });
+
+  test.each([
+    Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }),
+    new Error("timeout exceeded when trying to connect"),
+    new Error("Connection terminated unexpectedly", { cause: new TypeError("of the driver's") }),
+    "text",
+  ])("is a server that did not answer where it is %s", (error) => {
+    expect(classify(error, origin)).toMatchObject({ code: "store_unavailable", cause: error });
+  });
+
+  test("leaves a COMMIT open, whatever it is", () => {
+    const fault = new TypeError("Cannot read properties of undefined (reading 'command')");
+    expect(classifyCommit(fault, origin)).toMatchObject({ code: "store_unavailable", cause: fault });
   });
 });
 

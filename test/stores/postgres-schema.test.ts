@@ -199,7 +199,7 @@ async function fill({ open, admin }: TestDatabase): Promise<void> {
       from templates t, generate_series(1, 1500) n, jsonb_populate_record(t, jsonb_build_object(
         'id', '\\x' || md5(t.state || n), 'key', 'k' || n, 'principal', 'p' || n, 'correlation_id', 'c' || n,
         'lease_until', t.lease_until + n * interval '1 second', 'purge_at', t.purge_at + n * interval '1 second',
-        'next_look_at', t.next_look_at + n * interval '1 second')) as filled;
+        'next_look_at', t.next_look_at + interval '1 hour' + n * interval '1 second')) as filled;
     analyze oncekey_records`);
   const { rows } = await admin.query("select count(*)::int as records from oncekey_records");
   expect(rows).toEqual([{ records: 4_503 }]);

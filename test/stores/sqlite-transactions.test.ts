@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import type { InProgress, RecordWrite } from "../../src/core/record.ts";
 import { conclude, renew, seen } from "../../src/core/transition.ts";
@@ -168,6 +169,28 @@ describe("while another connection holds the write lock", () => {
     const holder = openForTest(path);
     holder.exec("BEGIN IMMEDIATE");
     expect(await store.insert(claimOf(alice))).toMatchObject({ inserted: false, record });
+    holder.exec("ROLLBACK");
+  });
+
+  test("a takeover without patience outlasts a short write of another key, and the event loop turns meanwhile", async () => {
+    const { store, path } = await storeWithEffects();
+    const record = await claimed(store);
+    const holder = openForTest(path);
+    holder.exec("BEGIN IMMEDIATE");
+    store.within(holder).insert(claimOf(httpIdentity("another key")));
+    const committed = sleep(60).then(() => holder.exec("COMMIT"));
+    const replaced = await store.replace(seen(record), renewed(record), "never");
+    await committed;
+    expect(replaced).toMatchObject({ kind: "replaced", record: { revision: 2 } });
+  });
+
+  test("a takeover without patience gives up long before the patience of other writes has ended", async () => {
+    const { store, path } = await storeWithEffects({ storeTimeout: 3_600_000 });
+    const record = await claimed(store);
+    const holder = openForTest(path);
+    holder.exec("BEGIN IMMEDIATE");
+    const refused = await store.replace(seen(record), renewed(record), "never");
+    expect(refused).toMatchObject({ kind: "locked", record });
     holder.exec("ROLLBACK");
   });
 

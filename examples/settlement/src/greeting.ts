@@ -15,7 +15,7 @@ export function greeting(
 ): string {
   const kind = bank.kind === "embedded" ? "a simulator in this process" : "elsewhere";
   return [
-    `The settlement service answers on ${url}`,
+    `The settlement service answers on ${url} (process ${process.pid})`,
     `  database  ${database}`,
     `  bank      ${bankUrl} (${kind})`,
     "",

@@ -24,7 +24,7 @@ export const identityLaws: readonly StoreLaw[] = [
   {
     id: "identity/spelling-is-exact",
     promise:
-      "Case, accents, blanks, width and composition of a key or a principal all make another identity.",
+      "DB-06: Case, accents, blanks, width and composition of a key or a principal all make another identity.",
     async check(subject) {
       const [word, other] = [freshWord(subject), freshWord(subject)];
       const spellings = SPELLINGS.map((spelling) => `${word}${spelling}`);

@@ -9,7 +9,7 @@ export const insertLaws: readonly StoreLaw[] = [
   {
     id: "insert/one-winner",
     promise:
-      "Of fifty simultaneous inserts through two handles exactly one makes the record, and all see that one.",
+      "DB-01: Of fifty simultaneous inserts through two handles exactly one makes the record, and all see that one.",
     async check(subject) {
       const handles = [subject.store, await subject.another()];
       const identity = freshIdentity(subject);
@@ -26,7 +26,7 @@ export const insertLaws: readonly StoreLaw[] = [
   {
     id: "insert/loser-rewrites-nothing",
     promise:
-      "A losing insert hands back the standing record and leaves all of it alone, revision and write id too.",
+      "CR-03: A losing insert hands back the standing record and leaves all of it alone, revision and write id too.",
     async check(subject) {
       const handles = [subject.store, await subject.another()];
       const first = await insertNew(subject.store, inProgress(subject));
@@ -40,7 +40,7 @@ export const insertLaws: readonly StoreLaw[] = [
   },
   {
     id: "insert/loser-cannot-write-on",
-    promise: "An owner whose insert lost cannot replace the record that stands.",
+    promise: "CR-03: An owner whose insert lost cannot replace the record that stands.",
     async check(subject) {
       const { store } = subject;
       const first = await insertNew(store, inProgress(subject));

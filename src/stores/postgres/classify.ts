@@ -18,7 +18,7 @@ type Meaning =
   | "schema"
   /** The role lacks a right. */
   | "forbidden"
-  /** Any other complaint of the database; it says by itself what is wrong. */
+  /** Any other complaint of the database, or a fault of a program's; it says by itself what is wrong. */
   | "other";
 
 /** The one place that turns what PostgreSQL or its driver threw into an error of ours; what is none of ours stays as it is. */
@@ -46,7 +46,8 @@ export function classify(error: unknown, origin: Origin): unknown {
 
 /** The error of a COMMIT whose answer did not come: nobody knows what became of the transaction. */
 export function classifyCommit(error: unknown, origin: Origin): unknown {
-  if (meaningOf(error) !== "unavailable") return classify(error, origin);
+  // Whatever kept the answer away, a fault of the driver's too: only the server can say that nothing was applied.
+  if (sqlState(error) !== null && meaningOf(error) !== "unavailable") return classify(error, origin);
   const open = "COMMIT had been sent, so it is open whether the transaction was applied";
   const advice = "Repeat the same write: its write id tells what became of it.";
   return new StoreUnavailable(`${open} (${said(error)}). ${advice}`, { cause: error });
@@ -111,10 +112,16 @@ const FORBIDDEN = "42501";
 
 function meaningOf(error: unknown): Meaning {
   const state = sqlState(error);
-  if (state === null || CONNECTION_ENDED.test(state) || UNAVAILABLE.test(state)) return "unavailable";
+  if (state === null) return isProgramFault(error) ? "other" : "unavailable";
+  if (CONNECTION_ENDED.test(state) || UNAVAILABLE.test(state)) return "unavailable";
   if (CONTENTION.test(state)) return "contention";
   if (SCHEMA.test(state)) return "schema";
   return state === FORBIDDEN ? "forbidden" : "other";
+}
+
+/** What JavaScript throws where a program is wrong, the driver's or ours: sending it again would not help. */
+function isProgramFault(error: unknown): boolean {
+  return [TypeError, RangeError, ReferenceError, SyntaxError].some((fault) => error instanceof fault);
 }
 
 function unavailableMessage(error: unknown, { client }: Origin): string {

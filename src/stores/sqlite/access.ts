@@ -14,7 +14,7 @@ export interface Access {
   read<T>(work: Work<T>): Promise<T>;
   /** One short transaction, after those asked for before it; run again while others hold the lock. */
   write<T>(work: Work<T>): Promise<T>;
-  /** One short transaction at once, or `instead` when others hold the lock. */
+  /** One short transaction before those in line, or `instead` when others hold the lock longer than short writes do. */
   tryWrite<T>(work: Work<T>, instead: Work<T>): Promise<T>;
   /** One unit of the user's, on a connection that nothing else uses. */
   unit<T>(work: Unit<T>): Promise<T>;
@@ -40,11 +40,9 @@ export function access({ connect, storeTimeout, random }: AccessOptions): Access
     write: (work) => meaningful(verbs, () => take(() => commit(work))),
     tryWrite: (work, instead) =>
       meaningful(verbs, () =>
-        skip(() =>
-          orWhenBusy(
-            () => commit(work),
-            () => ask(instead),
-          ),
+        orWhenBusy(
+          () => skip(() => commit(work), SHORT_WRITES_MS),
+          () => skip(() => ask(instead)),
         ),
       ),
     unit: async (work) => {
@@ -60,15 +58,21 @@ export function access({ connect, storeTimeout, random }: AccessOptions): Access
   };
 }
 
+/**
+ * SQLite locks the whole file and no row: a lock that is gone within this time was most likely a short write of another
+ * record, and says nothing about the one at hand.
+ */
+const SHORT_WRITES_MS = 300;
+
 function milliseconds(storeTimeout: Duration): number {
   const parsed = parseDuration(storeTimeout);
   if (parsed.kind === "bad") throw new ConfigurationError("storeTimeout", `must be ${parsed.reason}`);
   return parsed.ms;
 }
 
-function orWhenBusy<T>(work: () => T, instead: () => T): T {
+async function orWhenBusy<T>(work: () => Promise<T>, instead: () => Promise<T>): Promise<T> {
   try {
-    return work();
+    return await work();
   } catch (error) {
     if (isBusy(error)) return instead();
     throw error;

@@ -4,8 +4,8 @@ import { isBusy } from "./faults.ts";
 export interface Turns {
   /** Runs one write after those that were asked for before it. */
   take<T>(work: () => T): Promise<T>;
-  /** Runs at once what need not queue. */
-  skip<T>(work: () => T): Promise<T>;
+  /** Runs at once what need not queue; it tries for `atMostMs` where that is shorter than the patience of all. */
+  skip<T>(work: () => T, atMostMs?: number): Promise<T>;
 }
 
 export interface Patience {
@@ -42,7 +42,8 @@ export function turns(patience: Patience): Turns {
       last = turn.catch(() => {}); // its caller hears of it; the next one has its turn all the same
       return turn;
     },
-    skip: (work) => tried(work, performance.now() + patience.timeoutMs),
+    skip: (work, atMostMs = patience.timeoutMs) =>
+      tried(work, performance.now() + Math.min(atMostMs, patience.timeoutMs)),
   };
 }
 

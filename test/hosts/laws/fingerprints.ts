@@ -33,6 +33,16 @@ export const fingerprintLaws: readonly HostLaw[] = [
   },
   { id: "FP-03", promise: "another path, parameter or method is another request", check: targets },
   {
+    id: "FP-03 rules",
+    promise: "a key of a route with another rule is 422 here, whatever either rule is",
+    check: rules,
+  },
+  {
+    id: "FP-11 rollout",
+    promise: "a change of what a route ignores leaves the retries of earlier requests recognisable",
+    check: rollout,
+  },
+  {
     id: "FP-03 spelling",
     promise: "one path spelled in two ways is one; two paths are never one",
     check: spellings,
@@ -87,6 +97,44 @@ async function targets(subject: HostSubject): Promise<void> {
     problemOf(await sent(method, target), "key_reused", { effect: "done" });
   }
   assert.equal(await subject.effects(key), 1);
+}
+
+async function rules(subject: HostSubject): Promise<void> {
+  const rulesOf = { "/plain": {}, "/raw": { mode: "raw" }, "/ignoring": { ignore: ["/at"] } } as const;
+  const named = { "/naming": { fingerprintHeaders: ["X-Tenant"], ignore: ["/at", "/trace/*"] } };
+  const routes = Object.entries({ ...rulesOf, ...named }).map(([path, settings]) => echo(settings, path));
+  const { port } = await subject.serve({ routes });
+  for (const { path } of routes) {
+    const key = subject.newKey();
+    const sent = (target: string) => send(port, { target, ...json(key, { a: 1 }) });
+    const first = await sent(path);
+    assertFirst(first, 201);
+    for (const other of routes) {
+      if (other.path !== path) problemOf(await sent(other.path), "key_reused", { effect: "done" });
+    }
+    assertReplay(first, await sent(path));
+  }
+}
+
+async function rollout(subject: HostSubject): Promise<void> {
+  const before = await subject.serve({ routes: [echo({ ignore: ["/at"] })] });
+  const after = await subject.serve({ routes: [echo({ ignore: ["/at", "/trace"] })] });
+  const body = { amount: 1, at: 1, trace: 1 };
+  for (const [claiming, retried] of [
+    [before, after],
+    [after, before],
+  ] as const) {
+    const key = subject.newKey();
+    const sent = ({ port }: { readonly port: number }, changed: object) =>
+      send(port, { target: "/charges", ...json(key, { ...body, ...changed }) });
+    const first = await sent(claiming, {});
+    assertFirst(first, 201);
+    assertReplay(first, await sent(retried, { at: 2 }));
+    problemOf(await sent(retried, { amount: 2 }), "key_reused", { effect: "done" });
+    const traced = await sent(retried, { trace: 2 });
+    if (claiming === after) assertReplay(first, traced);
+    else problemOf(traced, "key_reused", { effect: "done" });
+  }
 }
 
 async function spellings(subject: HostSubject): Promise<void> {
