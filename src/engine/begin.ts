@@ -98,7 +98,7 @@ async function claimedBy<Tx>(
     return { kind: "draining" };
   } catch (error) {
     const given = passes(error) && request.runsAnyway !== true;
-    if (given) context.disclaim(asked, startedMs + policy.leaseMs, undo);
+    if (given) context.disclaim(asked, undo);
     return failed(context, request, error);
   }
 }

@@ -11,23 +11,26 @@ import { createQueue } from "./queue.ts";
 import { type Budget, persist } from "./retry.ts";
 
 /** Takes back, in the background, a claim that was given up because nobody heard whether it had been applied. */
-export type Disclaim = (asked: Asked, untilMs: number, undo: Undo | null) => void;
+export type Disclaim = (asked: Asked, undo: Undo | null) => void;
 
 /** Enough for a short outage; in a long one the lease and the sweeper judge what is left. */
-const MOST_WAITING = 1_000;
+const MOST_WAITING = 10_000;
 
 /**
  * The caller did nothing under such a claim, and only this process knows it: left alone it would count as an attempt that
  * died. One is taken back after the other, so that a store that comes back is not met by all of them at once.
  */
-export function createDisclaim<Tx>(context: Pick<Context<Tx>, "driver" | "policy" | "emit">): Disclaim {
-  const { driver, policy, emit } = context;
+export function createDisclaim<Tx>(
+  context: Pick<Context<Tx>, "driver" | "policy" | "runtime" | "emit">,
+): Disclaim {
+  const { driver, policy, runtime, emit } = context;
   const queue = createQueue();
   let waiting = 0;
   const failed = ({ claim }: Asked, error: unknown) =>
     emit({ type: "failure", what: `taking back a claim of ${claim.operation}`, error });
-  const takeBack = async (asked: Asked, untilMs: number, undo: Undo | null) => {
-    const budget = { untilMs, tries: Number.POSITIVE_INFINITY };
+  const takeBack = async (asked: Asked, undo: Undo | null) => {
+    // From now, not from the request: what is to be taken back may have been applied, and its lease begun, only lately.
+    const budget = { untilMs: runtime.monotonicMs() + policy.leaseMs, tries: Number.POSITIVE_INFINITY };
     try {
       const left = await driver.drive(disclaimFlow(asked, policy.releasedRetentionMs, budget, undo !== null));
       if (left !== null && undo !== null) await undo(left);
@@ -37,10 +40,10 @@ export function createDisclaim<Tx>(context: Pick<Context<Tx>, "driver" | "policy
       waiting -= 1;
     }
   };
-  return (asked, untilMs, undo) => {
+  return (asked, undo) => {
     if (waiting >= MOST_WAITING) return failed(asked, new Error("Too many wait to be taken back."));
     waiting += 1;
-    void queue(() => takeBack(asked, untilMs, undo));
+    void queue(() => takeBack(asked, undo));
   };
 }
 

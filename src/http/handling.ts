@@ -54,9 +54,10 @@ function returned<Tx, Settles extends Settling>(
 }
 
 function wordOf(error: unknown, answerOfError: Handling<never, never>["answerOfError"]): Handled {
-  if (error instanceof NotPerformed) return { kind: "not_performed", error };
-  if (error instanceof OutcomeUnknown) return { kind: "outcome_unknown", error };
+  // Inside the try: what is thrown may be anything, one whose very nature cannot be asked included.
   try {
+    if (error instanceof NotPerformed) return { kind: "not_performed", error };
+    if (error instanceof OutcomeUnknown) return { kind: "outcome_unknown", error };
     if (error instanceof PermanentFailure) return { kind: "refused", answer: refusal(error.answer) };
     const response = answerOfError(error);
     return response === null ? { kind: "threw", error } : responded(response);

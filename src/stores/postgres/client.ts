@@ -40,7 +40,10 @@ export interface PooledClient {
 export interface PostgresPool<Client extends PostgresClient = PostgresClient> {
   connect(): Promise<Client & PooledClient>;
   on(event: "error", listener: ErrorListener): unknown;
+  /** Told of each new connection before anybody is lent it. */
+  on(event: "connect", listener: (client: Client & PooledClient) => void): unknown;
   off(event: "error", listener: ErrorListener): unknown;
+  off(event: "connect", listener: (client: Client & PooledClient) => void): unknown;
   /** Of connections; a client has no such count, which tells the two apart. */
   readonly totalCount: number;
 }

@@ -6,7 +6,7 @@ import { count, due, list } from "./listing.ts";
 import { audit, audits, beat, beats } from "./log.ts";
 import { check, type SchemaOptions, schemaName } from "./migrate.ts";
 import { purge } from "./purge.ts";
-import { asking, autocommit, transact } from "./session.ts";
+import { asking, autocommit, outliveConnections, transact } from "./session.ts";
 import { tablesIn } from "./sql.ts";
 import { MAX_RECORD_BYTES, tryClaim, verbs } from "./verbs.ts";
 
@@ -40,7 +40,7 @@ export function postgresStore<Client extends PostgresClient = PostgresClient>({
   };
   const tables = tablesIn(database.schema);
   const ask = autocommit(database);
-  pool.on("error", forgetIdle);
+  const stopListening = outliveConnections(pool);
   return {
     name: "postgres",
     capabilities: CAPABILITIES,
@@ -55,7 +55,7 @@ export function postgresStore<Client extends PostgresClient = PostgresClient>({
     beat: (worker) => beat(ask, tables, worker),
     beats: () => beats(ask, tables),
     check: () => check(database, tables),
-    close: async () => void pool.off("error", forgetIdle),
+    close: async () => stopListening(),
     transaction: (work) => transact(database, work),
     within: (tx) => {
       const inside = asking(tx, database.schema);
@@ -74,12 +74,6 @@ const CAPABILITIES: Capabilities = {
   timePrecisionMs: 1,
   maxRecordBytes: MAX_RECORD_BYTES,
 };
-
-/**
- * An idle connection that the server ended is out of the pool when this is called, so that there is nothing to do;
- * without a listener the event would end the process.
- */
-function forgetIdle(): void {}
 
 function settled(timeout: Duration): number {
   const duration = parseDuration(timeout);

@@ -71,12 +71,32 @@ export function transact<Client extends PostgresClient, T>(
   });
 }
 
+/**
+ * Lets the process outlive connections that the server ends while they are nobody's; returns the stop. An idle one is out
+ * of the pool when it is told of. A new one may end together with its beginning, before whoever it is lent to can
+ * listen; its first statement then says what happened.
+ */
+export function outliveConnections<Client extends PostgresClient>(pool: PostgresPool<Client>): () => void {
+  const begun = (client: PooledClient) => void client.on("error", outlived);
+  pool.on("error", outlived);
+  pool.on("connect", begun);
+  return () => {
+    pool.off("error", outlived);
+    pool.off("connect", begun);
+  };
+}
+
+/** There is nothing to do; without a listener the event would end the process. */
+function outlived(): void {}
+
 /** A borrowed connection, and what broke it. */
 interface Link<Client extends PostgresClient> {
   readonly client: Client & PooledClient;
   readonly schema: string | null;
   readonly broken: () => Error | undefined;
   readonly breaks: (error: unknown) => void;
+  /** Rejects once the connection is broken; never resolves. */
+  readonly untilBroken: Promise<never>;
 }
 
 async function borrow<Client extends PostgresClient, T>(
@@ -85,20 +105,42 @@ async function borrow<Client extends PostgresClient, T>(
 ): Promise<T> {
   const client = await checkOut(pool, schema);
   let broken: Error | undefined;
+  let reject: (error: Error) => void = () => {};
+  const untilBroken = new Promise<never>((_, rejected) => {
+    reject = rejected;
+  });
+  untilBroken.catch(() => {}); // `broken` keeps the error for whoever does not wait for this
   const breaks = (error: unknown) => {
     broken ??= error instanceof Error ? error : new Error(String(error));
+    reject(broken);
   };
   // A lent client that fails while no query of its is under way emits an error; without a listener that ends the process.
   client.on("error", breaks);
+  client.off("error", outlived);
   try {
-    return await work({ client, schema, broken: () => broken, breaks });
+    return await work({ client, schema, broken: () => broken, breaks, untilBroken });
   } finally {
     client.release(broken);
     client.off("error", breaks);
   }
 }
 
+/** Whoever asked has long been told that the store is out of reach: what waited longer must not be sent any more. */
+const LONGEST_CHECK_OUT_MS = 2_000;
+
 async function checkOut<Client extends PostgresClient>(pool: PostgresPool<Client>, schema: string | null) {
+  const askedMs = performance.now();
+  const client = await lent(pool, schema);
+  const waitedMs = performance.now() - askedMs;
+  if (waitedMs <= LONGEST_CHECK_OUT_MS) return client;
+  client.release();
+  const advice = "Give the store a pool of its own, large enough, with a connectionTimeoutMillis";
+  throw new StoreUnavailable(
+    `A connection was free after ${Math.round(waitedMs)} ms only. Nothing was sent. ${advice}.`,
+  );
+}
+
+async function lent<Client extends PostgresClient>(pool: PostgresPool<Client>, schema: string | null) {
   try {
     return await pool.connect();
   } catch (error) {
@@ -130,12 +172,13 @@ function begin(idleInTransactionMs: number): Statement {
   return { text, values: [] };
 }
 
+/** Work that never returns does not keep its connection: the server ends an idle transaction, and that ends the wait. */
 async function perform<Client extends PostgresClient, T>(
   link: Link<Client>,
   work: (client: Client) => Awaitable<UnitEnd<T>>,
 ): Promise<UnitEnd<T>> {
   try {
-    return await work(link.client);
+    return await Promise.race([work(link.client), link.untilBroken]);
   } catch (error) {
     await rollBack(link);
     throw whatEnded(error, link);
