@@ -44,6 +44,14 @@ export function classify(error: unknown, origin: Origin): unknown {
   }
 }
 
+/** The error of a connection that could not be had, whatever stood in its way: a URL that is none, too. */
+export function classifyConnect(error: unknown, schema: string | null): unknown {
+  const origin = { client: null, schema };
+  const classified = classify(error, origin);
+  if (classified instanceof OncekeyError || sqlState(error) !== null) return classified;
+  return new StoreUnavailable(unavailableMessage(error, origin), { cause: error });
+}
+
 /** The error of a COMMIT whose answer did not come: nobody knows what became of the transaction. */
 export function classifyCommit(error: unknown, origin: Origin): unknown {
   // Whatever kept the answer away, a fault of the driver's too: only the server can say that nothing was applied.

@@ -1,6 +1,13 @@
 import { NotPerformed, OncekeyError, StoreContention, StoreUnavailable } from "../../errors.ts";
 import type { Awaitable, UnitEnd } from "../store.ts";
-import { classify, classifyCommit, endsConnection, SERIALIZATION_FAILURE, sqlState } from "./classify.ts";
+import {
+  classify,
+  classifyCommit,
+  classifyConnect,
+  endsConnection,
+  SERIALIZATION_FAILURE,
+  sqlState,
+} from "./classify.ts";
 import type { PooledClient, PostgresClient, PostgresPool, PostgresResult } from "./client.ts";
 
 /** A statement and its parameters; every column that it returns is text. */
@@ -144,7 +151,7 @@ async function lent<Client extends PostgresClient>(pool: PostgresPool<Client>, s
   try {
     return await pool.connect();
   } catch (error) {
-    throw classify(error, { client: null, schema });
+    throw classifyConnect(error, schema);
   }
 }
 
