@@ -44,7 +44,7 @@ export interface Attempt<Tx> {
    */
   readonly abandon: (reason: string) => Promise<Ended>;
   /** Ends by a flow of another kind (an operation's), in this attempt's own order of writes. */
-  readonly endBy: (ending: (held: Held, untilMs: number) => Promise<Ended>) => Promise<Ended>;
+  readonly endBy: (ending: (held: Held) => Promise<Ended>) => Promise<Ended>;
 }
 
 export interface Start {
@@ -65,10 +65,10 @@ export function createAttempt<Tx>(context: Context<Tx>, start: Start): Attempt<T
     stop();
     return heldFor(context, operation, lastWrite(holding, write).finally(start.onEnded));
   };
-  const endBy = async (ending: (held: Held, untilMs: number) => Promise<Ended>): Promise<Ended> => {
+  const endBy = async (ending: (held: Held) => Promise<Ended>): Promise<Ended> => {
     if (ended) throw alreadyEnded(start.record);
     ended = true;
-    return await closing(() => ending(holding.held(), holding.leaseEndMs()));
+    return await closing(() => ending(holding.held()));
   };
   const end = (next: (record: Held) => RecordWrite) =>
     endBy(async () => keptOrLost(await writeWhatFits(holding, next)));

@@ -37,18 +37,16 @@ type Attempted =
  */
 export function* openingFlow<Tx>(opening: Opening<Tx>, budget: Budget): TransactionFlow<Claimed, Tx> {
   const { asked } = opening;
-  const moved: Moved[] = [];
   for (let round = 0; round < ROUNDS; round++) {
     const looked = yield* persist(budget, () => read(asked.claim.identity));
     if (looked.record !== null) {
       const reaction = react(asked, { record: looked.record, now: looked.now });
-      if (reaction.kind === "final") return { ...reaction, moved };
-      if (reaction.kind === "claimed") return { ...reaction, moved };
+      if (reaction.kind !== "write") return { ...reaction, moved: [] };
     }
     let unheard: StoreUnavailable | null = null;
     const attempted = yield* persist(budget, function* () {
       try {
-        return yield* transaction(opening.withinMs, (tx: Tx) => claimAndOpen(tx, opening, moved));
+        return yield* transaction(opening.withinMs, (tx: Tx) => claimAndOpen(tx, opening));
       } catch (error) {
         if (error instanceof StoreUnavailable) unheard = error;
         throw error;
@@ -60,56 +58,48 @@ export function* openingFlow<Tx>(opening: Opening<Tx>, budget: Budget): Transact
       attempted.kind === "busy" || (attempted.kind === "final" && attempted.decision.kind === "in_progress");
     if (inTheWay && unheard !== null) throw unheard;
     if (attempted.kind === "final") return attempted;
-    if (attempted.kind === "busy") return yield* whileBusy(asked, budget, moved);
+    if (attempted.kind === "busy") return yield* whileBusy(asked, budget);
   }
   throw new StoreContention(
     `The key changed hands ${ROUNDS} times while it was being claimed. Send the request again.`,
   );
 }
 
-function* claimAndOpen<Tx>(
-  tx: Tx,
-  { asked, open }: Opening<Tx>,
-  moved: readonly Moved[],
-): Unit<UnitEnd<Attempted>> {
+function* claimAndOpen<Tx>(tx: Tx, { asked, open }: Opening<Tx>): Unit<UnitEnd<Attempted>> {
   const { identity } = asked.claim;
   if (!(yield* tryClaim(identity))) return { kind: "rollback", value: { kind: "busy" } };
   const standing = yield* insert(claim(asked.claim));
   let reaction = react(asked, standing);
   if (reaction.kind === "claimed" && !standing.inserted) {
-    return { kind: "rollback", value: { ...reaction, moved } }; // our own commit, whose reply was lost
+    return { kind: "rollback", value: { ...reaction, moved: [] } }; // our own commit, whose reply was lost
   }
-  const steps: Moved[] = [];
+  const moved: Moved[] = [];
   while (reaction.kind === "write") {
     const { record, write } = reaction;
     const replaced = yield* replace(seen(record), write, "never");
-    if (replaced.kind === "locked") return final(locked(replaced.record), moved);
+    if (replaced.kind === "locked")
+      return { kind: "rollback", value: { kind: "final", decision: locked(replaced.record), moved: [] } };
     const stands = found(replaced);
     if (replaced.kind !== "replaced" || stands === null)
       return { kind: "rollback", value: { kind: "again" } };
-    steps.push({ from: record.state, to: replaced.record });
+    moved.push({ from: record.state, to: replaced.record });
     reaction = react(asked, stands);
   }
-  const told = [...moved, ...steps];
-  if (reaction.kind === "final") return { kind: "commit", value: { ...reaction, moved: told } };
+  if (reaction.kind === "final") return { kind: "commit", value: { ...reaction, moved } };
   const { record } = reaction;
   const reference = yield* call(`open ${record.operation}`, () => open(tx, record));
   const referred = yield* replace(seen(record), refer(record, { writeId: asked.newId(), reference }), "wait");
   if (referred.kind !== "replaced" || referred.record.state !== "in_progress") {
     return { kind: "rollback", value: { kind: "again" } };
   }
-  return { kind: "commit", value: { kind: "claimed", record: referred.record, moved: told } };
+  return { kind: "commit", value: { kind: "claimed", record: referred.record, moved } };
 }
 
 /** What to say while somebody else's claim is not committed yet. */
-function* whileBusy<Tx>(asked: Asked, budget: Budget, moved: readonly Moved[]): TransactionFlow<Claimed, Tx> {
+function* whileBusy<Tx>(asked: Asked, budget: Budget): TransactionFlow<Claimed, Tx> {
   const looked = yield* persist(budget, () => read(asked.claim.identity));
-  if (looked.record === null) return { kind: "final", decision: locked(null), moved };
+  if (looked.record === null) return { kind: "final", decision: locked(null), moved: [] };
   const reaction = react(asked, { record: looked.record, now: looked.now });
-  if (reaction.kind === "final") return { ...reaction, moved };
-  return { kind: "final", decision: locked(looked.record), moved };
-}
-
-function final(decision: ReturnType<typeof locked>, moved: readonly Moved[]): UnitEnd<Attempted> {
-  return { kind: "rollback", value: { kind: "final", decision, moved } };
+  if (reaction.kind === "final") return { ...reaction, moved: [] };
+  return { kind: "final", decision: locked(looked.record), moved: [] };
 }
