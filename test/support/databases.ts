@@ -4,9 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
 import { inject } from "vitest";
+import { type Pgbouncer, startPgbouncer } from "./pgbouncer.ts";
 import { type SqliteDriver, sqliteModule } from "./sqlite-module.ts";
 
-const opened = new Set<"SQLite" | "PostgreSQL">();
+const opened = new Set<"SQLite" | "PostgreSQL" | "PgBouncer">();
 
 /** Names the databases that this test file asked for. */
 export function storesOpened(): readonly string[] {
@@ -33,6 +34,27 @@ export async function freshPostgresDatabase(): Promise<{
   const url = new URL(service.url);
   url.pathname = `/${name}`;
   return { url: url.href, drop: () => runOn(service.url, `drop database if exists ${name} with (force)`) };
+}
+
+/** Says whether this run has a PgBouncer and a PostgreSQL behind it. In CI a run without one has failed already. */
+export function pgbouncerIsHere(): boolean {
+  return inject("pgbouncer").kind === "installed";
+}
+
+/** Puts a PgBouncer of its own, in transaction mode, in front of a database; its clients share `poolSize` sessions. */
+export function pooled({
+  url,
+  poolSize,
+}: {
+  readonly url: string;
+  readonly poolSize: number;
+}): Promise<Pgbouncer> {
+  const service = inject("pgbouncer");
+  if (service.kind === "missing") {
+    throw new Error(`There is no PgBouncer in this run (${service.reason}). Ask pgbouncerIsHere() first.`);
+  }
+  opened.add("PgBouncer");
+  return startPgbouncer({ command: service.command, url, poolSize });
 }
 
 async function runOn(url: string, statement: string): Promise<void> {

@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import type { Reporter, TestModule, Vitest } from "vitest/node";
+import type { PgbouncerService } from "./pgbouncer.ts";
 import type { PostgresService } from "./postgres.ts";
 import { sqliteVersion } from "./sqlite-module.ts";
 
@@ -35,10 +36,12 @@ type Run = { readonly vitest: Vitest; readonly modules: readonly TestModule[] };
 
 function storesOf({ vitest, modules }: Run): string {
   const opened = new Set(modules.flatMap((module) => module.meta().storesOpened ?? []));
+  const provided = vitest.projects[0]?.getProvidedContext();
   const lines = [
     ["memory", usesMemoryStore({ vitest, modules }) ? "tested" : unused],
     ["SQLite", opened.has("SQLite") ? `tested: ${sqliteVersion()}` : unused],
-    ["PostgreSQL", postgresLine(vitest.projects[0]?.getProvidedContext().postgres, opened.has("PostgreSQL"))],
+    ["PostgreSQL", postgresLine(provided?.postgres, opened.has("PostgreSQL"))],
+    ["PgBouncer", pgbouncerLine(provided?.pgbouncer, opened.has("PgBouncer"))],
   ];
   return ["Stores", ...lines.map(([name, line]) => `  ${name?.padEnd(12)}${line}`)].join("\n");
 }
@@ -48,6 +51,12 @@ const unused = "not tested: no test of this selection used it";
 function postgresLine(service: PostgresService | undefined, opened: boolean): string {
   if (service?.kind === "missing") return `NOT TESTED: ${service.reason.split("\n")[0]}`;
   return service !== undefined && opened ? `tested: ${service.version}, ${service.origin}` : unused;
+}
+
+function pgbouncerLine(service: PgbouncerService | undefined, opened: boolean): string {
+  if (service?.kind === "missing") return `NOT TESTED: ${service.reason}`;
+  const where = "in transaction mode, in front of PostgreSQL";
+  return service !== undefined && opened ? `tested: ${service.version}, ${where}` : unused;
 }
 
 /** The memory store needs no opening; that a test imported it is the sign that it was used. */
