@@ -32,6 +32,8 @@ export interface Attempt<Tx> {
   /** The record as this attempt last wrote it. */
   readonly record: () => Held;
   readonly downstreamKey: (step: string) => string;
+  /** Runs the programmer's part; what `engine.watch` was given tells then of writes that go round `transaction`. */
+  readonly watched: <T>(run: () => Awaitable<T>) => Awaitable<T>;
   /** Commits what `run` does together with the record and its answer; at most once in an attempt. */
   readonly transaction: <T>(run: (tx: Tx) => Awaitable<Worked<T>>) => Promise<Transacted<T>>;
   readonly complete: (answer: Answer) => Promise<Ended>;
@@ -75,6 +77,7 @@ export function createAttempt<Tx>(context: Context<Tx>, start: Start): Attempt<T
   return {
     ...{ identity, operation, number, signal: holding.signal, record: holding.held, endBy },
     downstreamKey: (step) => downstreamKey(context.namespace, holding.held(), step),
+    watched: (run) => context.watch.within({ ...start.record, hasEnded: () => ended }, run),
     transaction: once(operation, async (run) => {
       if (ended) throw alreadyEnded(start.record);
       const transacted = await transact(context, holding, run);

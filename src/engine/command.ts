@@ -2,6 +2,9 @@ import type { Identity, RecordWrite, Seen } from "../core/record.ts";
 import type {
   Awaitable,
   DueQuery,
+  Fenced,
+  FencedEnd,
+  Ground,
   Listed,
   Looked,
   Patience,
@@ -24,7 +27,10 @@ export type UnitCommand = TryClaimCommand | InsertCommand | ReplaceCommand | Rea
 export type Flow<T> = Generator<Command, T, void>;
 
 /** A flow that may open transactions on a store whose handle is `Tx`. */
-export type TransactionFlow<T, Tx> = Generator<Command | TransactionCommand<Tx>, T, void>;
+export type TransactionFlow<T, Tx> = Generator<Command | UnitRunning<Tx>, T, void>;
+
+/** What runs a unit in a transaction. */
+export type UnitRunning<Tx> = TransactionCommand<Tx> | FencedCommand<Tx>;
 
 /** What runs inside one transaction. */
 export type Unit<T> = Generator<UnitCommand, T, void>;
@@ -90,6 +96,16 @@ export interface TransactionCommand<Tx> {
   readonly done: () => void;
 }
 
+/** A unit between the ground that it stands on and its own last write. */
+export interface FencedCommand<Tx> {
+  readonly op: "fenced";
+  readonly ground: Ground;
+  readonly unit: (tx: Tx, number: number | null) => Unit<FencedEnd<void>>;
+  /** Past this the transaction counts as lost and its commit as open. */
+  readonly withinMs: number;
+  readonly done: (fenced: Fenced<void>) => void;
+}
+
 export function* insert(write: RecordWrite): Generator<InsertCommand, Standing, void> {
   const reply = slot<Standing>();
   yield { op: "insert", write, done: reply.put };
@@ -152,6 +168,23 @@ export function* transaction<T, Tx>(
   }
   yield { op: "transaction", unit: kept, withinMs, done: () => {} };
   return reply.take();
+}
+
+export function* fenced<T, Tx>(
+  withinMs: number,
+  ground: Ground,
+  unit: (tx: Tx, number: number | null) => Unit<FencedEnd<T>>,
+): Generator<FencedCommand<Tx>, Fenced<T>, void> {
+  const ended = slot<Fenced<void>>();
+  const worked = slot<T>();
+  function* kept(tx: Tx, number: number | null): Unit<FencedEnd<void>> {
+    const end = yield* unit(tx, number);
+    worked.put(end.value);
+    return { ...end, value: undefined };
+  }
+  yield { op: "fenced", ground, unit: kept, withinMs, done: ended.put };
+  const end = ended.take();
+  return end.kind === "committed" || end.kind === "rolled_back" ? { ...end, value: worked.take() } : end;
 }
 
 /** True for anything that must be awaited. */

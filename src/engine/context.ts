@@ -4,6 +4,7 @@ import type { Disclaim } from "./disclaim.ts";
 import type { Driver } from "./driver.ts";
 import type { EngineEvent } from "./events.ts";
 import type { Runtime } from "./runtime.ts";
+import type { Watch } from "./watch.ts";
 
 /** What every part of an engine shares. */
 export interface Context<Tx> {
@@ -19,4 +20,5 @@ export interface Context<Tx> {
   readonly beginning: Set<Promise<unknown>>;
   readonly draining: () => boolean;
   readonly disclaim: Disclaim;
+  readonly watch: Watch;
 }

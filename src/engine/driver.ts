@@ -1,20 +1,23 @@
 import { StoreUnavailable } from "../errors.ts";
-import type { Awaitable, Settling, Store, TransactionalStore, Within } from "../stores/store.ts";
+import type { Awaitable, FencedEnd, Settling, Store, TransactionalStore, Within } from "../stores/store.ts";
 import {
   type Command,
+  type FencedCommand,
   following,
   isPromise,
   type StoreCommand,
   type TransactionCommand,
   type UnitCommand,
+  type UnitRunning,
 } from "./command.ts";
 import type { Runtime } from "./runtime.ts";
+import type { Ours, Theirs } from "./watch.ts";
 
 /** Carries flows out on a real store, with promises. */
 export interface Driver<Tx> {
   /** No command is waited for past `untilMs` on our own monotonic clock, however much of its own bound is left. */
   drive<T>(
-    flow: Generator<Command | TransactionCommand<Tx>, T, void>,
+    flow: Generator<Command | UnitRunning<Tx>, T, void>,
     bound?: { readonly untilMs: number },
   ): Promise<T>;
 }
@@ -27,6 +30,8 @@ export interface World<Tx> {
   readonly runtime: Runtime;
   /** Told of a store call that failed after we had stopped waiting for it. */
   readonly onLateFailure: (error: unknown) => void;
+  /** Tells what the engine asks of the store from what the programmer does in between. */
+  readonly ours: Ours;
 }
 
 export function createDriver<Tx>(world: World<Tx>): Driver<Tx> {
@@ -86,7 +91,7 @@ async function resume<C, T>(
 
 function performCommand<Tx>(
   world: World<Tx>,
-  command: Command | TransactionCommand<Tx>,
+  command: Command | UnitRunning<Tx>,
   untilMs: number,
 ): Awaitable<void> {
   const bounded = (ms: number) => Math.max(1, Math.min(ms, untilMs - world.runtime.monotonicMs()));
@@ -95,10 +100,16 @@ function performCommand<Tx>(
     case "replace":
     case "read":
     case "due":
-      return inTime(world, bounded(world.storeTimeoutMs), () => performStore(world.store, command));
+      return inTime(world, bounded(world.storeTimeoutMs), () =>
+        world.ours(() => performStore(world.store, command)),
+      );
     case "transaction":
       return inTime(world, bounded(command.withinMs), (givenUp) =>
-        performTransaction(world, command, givenUp),
+        world.ours((theirs) => performTransaction(world, command, { givenUp, theirs })),
+      );
+    case "fenced":
+      return inTime(world, bounded(command.withinMs), (givenUp) =>
+        world.ours((theirs) => performFenced(world, command, { givenUp, theirs })),
       );
     case "clock":
       return command.done(world.runtime.monotonicMs());
@@ -124,22 +135,74 @@ function performStore(store: Store, command: StoreCommand): Promise<void> {
   }
 }
 
+interface Waiting {
+  readonly givenUp: () => boolean;
+  readonly theirs: Theirs;
+}
+
 /** A unit that nobody waits for any more is rolled back at its end: what it claimed nobody would run. */
 async function performTransaction<Tx>(
   { transactions }: World<Tx>,
   command: TransactionCommand<Tx>,
-  givenUp: () => boolean,
+  { givenUp, theirs }: Waiting,
 ): Promise<void> {
-  if (transactions === null) throw new Error("A flow asked for a transaction of a store that has none.");
+  if (transactions === null) throw withoutTransactions();
+  const bounds = { idleMs: command.withinMs };
   await transactions.transaction((tx) => {
     const within = transactions.within(tx);
-    const ended = step(command.unit(tx), (inner) => performUnit(within, inner));
+    const ended = step(command.unit(tx), (inner) => performUnit(within, inner, theirs));
     return following(ended, (end) => (givenUp() ? { kind: "rollback", value: end.value } : end));
-  });
+  }, bounds);
   command.done();
 }
 
-function performUnit(within: Within, command: UnitCommand): Awaitable<void> {
+async function performFenced<Tx>(
+  world: World<Tx>,
+  { ground, unit, withinMs, done }: FencedCommand<Tx>,
+  { givenUp, theirs }: Waiting,
+): Promise<void> {
+  const { transactions } = world;
+  if (transactions === null) throw withoutTransactions();
+  const beginning = beginningOf(world, Math.min(withinMs, world.storeTimeoutMs));
+  const work = (tx: Tx, number: number | null): Awaitable<FencedEnd<void>> => {
+    beginning.over();
+    if (givenUp() || beginning.isLate()) return UNDONE;
+    const inside = transactions.within(tx);
+    const ended = step(unit(tx, number), (inner) => performUnit(inside, inner, theirs));
+    return following(ended, (end) => (givenUp() ? UNDONE : end));
+  };
+  try {
+    const fenced = transactions.fenced(ground, work, { idleMs: withinMs });
+    fenced.catch(() => {}); // told by the race, or by nobody once the beginning was too late
+    done(await Promise.race([fenced, beginning.late]));
+  } finally {
+    beginning.over();
+  }
+}
+
+const UNDONE: FencedEnd<void> = { kind: "rollback", value: undefined };
+
+function withoutTransactions(): Error {
+  return new Error("A flow asked for a transaction of a store that has none.");
+}
+
+/** A unit that cannot begin within the store's time meets a store out of reach, however long its work may take. */
+function beginningOf<Tx>({ runtime }: World<Tx>, boundMs: number) {
+  let late = false;
+  const bound = runtime.timer(boundMs);
+  return {
+    over: bound.cancel,
+    isLate: () => late,
+    late: bound.expired.then((): never => {
+      late = true;
+      throw new StoreUnavailable(
+        `The store did not begin a transaction within ${boundMs} ms. Nothing was run.`,
+      );
+    }),
+  };
+}
+
+function performUnit(within: Within, command: UnitCommand, theirs: Theirs): Awaitable<void> {
   switch (command.op) {
     case "try_claim":
       return following(within.tryClaim(command.identity), command.done);
@@ -150,7 +213,7 @@ function performUnit(within: Within, command: UnitCommand): Awaitable<void> {
     case "read":
       return following(within.read(command.identity), command.done);
     case "call":
-      return command.run();
+      return theirs(command.run);
   }
 }
 

@@ -24,6 +24,7 @@ import {
 } from "./run.ts";
 import { nodeRuntime, type Runtime } from "./runtime.ts";
 import type { Settler } from "./settler.ts";
+import { createWatch, type Watch } from "./watch.ts";
 
 /** Settings of an engine; every duration is milliseconds or a text like `"30s"`. */
 export interface EngineSettings extends PolicySettings {
@@ -60,6 +61,11 @@ export interface Engine<Tx = never, Settles extends Settling = Settling> {
   ) => Promise<T>;
   /** Hears of everything that happens; returns what stops the listening. */
   readonly subscribe: (listener: Listener) => () => void;
+  /**
+   * For development: stands in for the application's own pool, client or SQLite database, and raises
+   * `write_outside_transaction` where an attempt with `effects: "transaction"` writes through it.
+   */
+  readonly watch: Watch["watch"];
   /** Refuses new claims, lets running attempts end within `drain`, judges at once what is left. The store stays open. */
   readonly close: (options?: { readonly drain?: Duration }) => Promise<void>;
   /** How a worker ends what a crash of an operation left, by the operation's name. */
@@ -85,11 +91,13 @@ export function createEngine<Tx, Settles extends Settling>(
   const transactions = isTransactional(store) ? store : null;
   const onLateFailure = (error: unknown) =>
     events.emit({ type: "failure", what: "a store call given up on", error });
-  const driver = createDriver<Tx>({ store, transactions, storeTimeoutMs, runtime, onLateFailure });
+  const watch = createWatch(events.emit);
+  const world = { store, transactions, storeTimeoutMs, runtime, onLateFailure, ours: watch.ours };
+  const driver = createDriver<Tx>(world);
   const shared = { driver, policy, runtime, emit: events.emit };
   let draining = false;
   const context: Context<Tx> = {
-    ...{ ...shared, namespace, draining: () => draining, disclaim: createDisclaim(shared) },
+    ...{ ...shared, namespace, draining: () => draining, disclaim: createDisclaim(shared), watch },
     running: new Set(),
     beginning: new Set(),
   };
@@ -101,7 +109,7 @@ export function createEngine<Tx, Settles extends Settling>(
   };
   return {
     ...{ store, transactions, policy, context, begin, ...runs<Tx, Settles>(begin, transactions) },
-    subscribe: events.subscribe,
+    ...{ subscribe: events.subscribe, watch: watch.watch },
     settlers: new Map(),
     close: async ({ drain = 10_000 } = {}) => {
       const drainMs = durationOf("drain", drain);

@@ -38,6 +38,14 @@ export type EngineEvent =
   | { readonly type: "failure"; readonly what: string; readonly error: unknown }
   /** A handler with `effects: "transaction"` ended normally without calling `transaction`. */
   | { readonly type: "transaction_unused"; readonly operation: string; readonly identity: Identity }
+  /** An attempt with `effects: "transaction"` wrote through a watched handle that is not its transaction's. */
+  | {
+      readonly type: "write_outside_transaction";
+      readonly operation: string;
+      readonly identity: Identity;
+      /** The beginning of its text, without the values that go with it. */
+      readonly statement: string;
+    }
   | {
       readonly type: "record_corrupt";
       readonly operation: string;

@@ -76,7 +76,9 @@ async function perform<Tx>(
   attempt: Attempt<Tx>,
   execution: Execution<Tx>,
 ): Promise<Performed> {
-  const ran = await settled(() => execution.perform(attempt.record(), attempt.signal), attempt.signal);
+  const { signal } = attempt;
+  const performing = () => execution.perform(attempt.record(), signal);
+  const ran = await settled(() => attempt.watched(performing), signal);
   switch (ran.kind) {
     case "returned":
       return { kind: "result", result: ran.value };

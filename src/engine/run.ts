@@ -61,7 +61,7 @@ export async function attemptRun<Tx, T>(
   const begun = await begin(beginRequest(request, "none"));
   if (begun.kind !== "proceed") return answered(request, begun);
   const { attempt } = begun;
-  const ran = await settled(() => work(viewOf(attempt)), attempt.signal);
+  const ran = await settled(() => attempt.watched(() => work(viewOf(attempt))), attempt.signal);
   if (ran.kind !== "returned") return await failed(request, attempt, errorOf(ran));
   const encoded = encodeValue(ran.value);
   const ended = await attempt.complete(encoded.kind === "encoded" ? kept(encoded.bytes) : NOT_KEPT);
@@ -84,7 +84,7 @@ export async function attemptTransaction<Tx, T>(
     following(work(tx, viewOf(attempt)), (value): Worked<null> => {
       return { kind: "keep", state: "completed", answer: kept(values.encode(value)), value: null };
     });
-  const ran = await settled(() => attempt.transaction(unit), attempt.signal);
+  const ran = await settled(() => attempt.watched(() => attempt.transaction(unit)), attempt.signal);
   if (ran.kind !== "returned") return await failed(request, attempt, errorOf(ran));
   const transacted = ran.value;
   if (transacted.kind === "undone")

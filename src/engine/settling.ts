@@ -1,21 +1,11 @@
 import type { Due, KeyRecord, StepOf } from "../core/record.ts";
-import {
-  type Doubt,
-  doubt,
-  lookAgain,
-  release,
-  review,
-  seen,
-  standingStep,
-  touch,
-} from "../core/transition.ts";
-import type { UnitEnd } from "../stores/store.ts";
-import { call, following, pause, replace, type TransactionFlow, transaction, type Unit } from "./command.ts";
+import { type Doubt, doubt, lookAgain, release, review, standingStep } from "../core/transition.ts";
+import type { FencedEnd } from "../stores/store.ts";
+import { call, following, pause, type TransactionFlow, type Unit } from "./command.ts";
 import type { Context } from "./context.ts";
-import { type Held, ownedStill, type Written, writeFlow } from "./ending.ts";
-import { persist } from "./retry.ts";
+import { type Held, type Written, writeFlow } from "./ending.ts";
 import type { Settler } from "./settler.ts";
-import { transactionFlow, type Worked } from "./transaction.ts";
+import { fencedFlow, transactionFlow, type Worked } from "./transaction.ts";
 
 /** Finishing may meet contention through no fault of its own: duplicates can lock the row by a foreign key. */
 const FINISH_TRIES = 5;
@@ -121,23 +111,20 @@ export function* abandonFlow<Tx>(
 ): TransactionFlow<Written, Tx> {
   const budget = { untilMs: runtime.monotonicMs() + policy.leaseMs, tries: FINISH_TRIES };
   const cancelled = new Set(proof === "cancelled" ? [settler.step] : []);
-  function* unit(tx: Tx, from: Held): Unit<UnitEnd<Written>> {
-    const fenced = yield* replace(seen(from), touch(from, { writeId: runtime.newId() }), "wait");
-    if (fenced.kind !== "replaced")
-      return { kind: "rollback", value: { kind: "lost", record: fenced.record } };
+  function* unit(tx: Tx, from: Held): Unit<FencedEnd<null>> {
     yield* call(`abandon ${held.operation}`, () => settler.abandon(tx, from));
     const change = { writeId: runtime.newId(), retainMs: policy.releasedRetentionMs, cancelled };
-    const done = yield* replace(seen(fenced.record), release(from, change), "wait");
-    if (done.kind !== "replaced") return { kind: "rollback", value: { kind: "lost", record: done.record } };
-    return { kind: "commit", value: { kind: "written", record: done.record } };
+    return { kind: "commit", write: release(from, change), value: null };
   }
-  for (let current = held; ; ) {
-    const from = current;
-    const end = yield* persist(budget, () => transaction(policy.leaseMs, (tx: Tx) => unit(tx, from)));
-    if (end.kind === "written" || end.record?.owner !== held.owner) return end;
-    if (end.record.state === "released") return { kind: "written", record: end.record }; // its reply was lost
-    if (!ownedStill(end.record, held) || end.record.revision === from.revision) return end;
-    current = end.record;
+  const end = yield* fencedFlow<Tx, null>(held, budget, policy.leaseMs, unit);
+  switch (end.kind) {
+    case "committed":
+      return { kind: "written", record: end.record };
+    case "rolled_back":
+      throw new Error("An operation was not abandoned although it cannot ask for that.");
+    case "lost": // of its own released record the reply was lost
+      if (end.record?.owner !== held.owner || end.record.state !== "released") return end;
+      return { kind: "written", record: end.record };
   }
 }
 

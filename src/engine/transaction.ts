@@ -1,7 +1,7 @@
 import type { Answer, Due, KeyRecord, RecordWrite, StepOf } from "../core/record.ts";
-import { conclude, seen, touch } from "../core/transition.ts";
-import type { Awaitable, UnitEnd } from "../stores/store.ts";
-import { call, replace, type TransactionFlow, transaction, type Unit } from "./command.ts";
+import { conclude, seen } from "../core/transition.ts";
+import type { Awaitable, Fenced, FencedEnd } from "../stores/store.ts";
+import { call, fenced, type TransactionFlow, type Unit } from "./command.ts";
 import { type Held, ownedStill } from "./ending.ts";
 import { type Budget, persist } from "./retry.ts";
 
@@ -41,30 +41,48 @@ export function* transactionFlow<Tx, T>(
   budget: Budget,
   withinMs: number,
 ): TransactionFlow<Transacted<T>, Tx> {
-  let current = held;
-  for (;;) {
-    const from = current;
-    const end = yield* persist(budget, () => transaction(withinMs, (tx: Tx) => unit(tx, from, work)));
-    if (end.kind !== "lost" || end.record === null) return end;
-    if (end.record.owner === held.owner && isConcluded(end.record)) {
+  const end = yield* fencedFlow<Tx, Worked<T>>(held, budget, withinMs, (tx, from) => unit(tx, from, work));
+  switch (end.kind) {
+    case "committed":
+      return { kind: "committed", record: end.record, value: end.value?.value ?? null };
+    case "rolled_back":
+      return { kind: "undone", value: end.value.value };
+    case "lost":
+      if (end.record === null || end.record.owner !== held.owner || !isConcluded(end.record)) return end;
       return { kind: "committed", record: end.record, value: null };
-    }
-    if (!ownedStill(end.record, held) || end.record.revision === from.revision) return end;
-    current = end.record;
   }
 }
 
-function* unit<Tx, T>(tx: Tx, held: Held, work: Work<Tx, T>): Unit<UnitEnd<Transacted<T>>> {
-  const fenced = yield* replace(seen(held), touch(held, { writeId: work.newId() }), "wait");
-  if (fenced.kind !== "replaced") return { kind: "rollback", value: { kind: "lost", record: fenced.record } };
+/** How a fenced unit of an attempt ended; `lost` tells what stands instead, which may be its own lost commit. */
+export type FencedOutcome<T> =
+  | Omit<Extract<Fenced<T>, { kind: "committed" }>, "now">
+  | Extract<Fenced<T>, { kind: "rolled_back" }>
+  | { readonly kind: "lost"; readonly record: KeyRecord | null };
+
+/** Runs a unit on the version that the attempt holds, and again on a later one that is still its own. */
+export function* fencedFlow<Tx, T>(
+  held: Held,
+  budget: Budget,
+  withinMs: number,
+  unitOn: (tx: Tx, from: Held) => Unit<FencedEnd<T>>,
+): TransactionFlow<FencedOutcome<T>, Tx> {
+  for (let current = held; ; ) {
+    const from = current;
+    const ground = { kind: "held", seen: seen(from) } as const;
+    const end = yield* persist(budget, () => fenced(withinMs, ground, (tx: Tx) => unitOn(tx, from)));
+    if (end.kind === "busy") throw new Error("A store was busy with a version that a unit waits for.");
+    if (end.kind !== "refused") return end;
+    const { record } = end;
+    if (record === null || !ownedStill(record, held) || record.revision === from.revision)
+      return { kind: "lost", record };
+    current = record;
+  }
+}
+
+function* unit<Tx, T>(tx: Tx, held: Held, work: Work<Tx, T>): Unit<FencedEnd<Worked<T>>> {
   const worked = yield* call(work.name, () => work.run(tx));
-  if (worked.kind === "undo") return { kind: "rollback", value: { kind: "undone", value: worked.value } };
-  if (!ownedStill(fenced.record, held))
-    throw new Error("A store handed back another version than it was given.");
-  const write = concluding(fenced.record, worked, work);
-  const done = yield* replace(seen(fenced.record), write, "wait");
-  if (done.kind !== "replaced") return { kind: "rollback", value: { kind: "lost", record: done.record } };
-  return { kind: "commit", value: { kind: "committed", record: done.record, value: worked.value } };
+  if (worked.kind === "undo") return { kind: "rollback", value: worked };
+  return { kind: "commit", write: concluding(held, worked, work), value: worked };
 }
 
 function concluding<Tx, T>(

@@ -29,7 +29,7 @@ export async function handled<Tx, Settles extends Settling>(
   door: TransactionDoor<Tx, Settles>,
   { run, answerOfError }: Handling<Tx, Settles>,
 ): Promise<Handled> {
-  const end = await settled(() => run(door), attempt.signal);
+  const end = await settled(() => attempt.watched(() => run(door)), attempt.signal);
   if (end.kind === "aborted") return end.late === null ? NEVER_BEGAN : { kind: "unsettled" };
   const unheard = await door.unheard();
   if (unheard !== null) return { kind: "threw", error: unheard.error };

@@ -74,11 +74,45 @@ export interface TransactionalStore<Tx, Settles extends Settling = "async"> exte
    * Runs one short unit at READ COMMITTED or better, whatever the default. Commits on `commit`, rolls back on
    * `rollback` or a throw. May run `work` again only by throwing: a conflict is thrown as contention, never hidden.
    */
-  transaction<T>(work: (tx: Tx) => Awaitable<UnitEnd<T>>): Promise<T>;
+  transaction<T>(work: (tx: Tx) => Awaitable<UnitEnd<T>>, bounds?: UnitBounds): Promise<T>;
+
+  /**
+   * A unit in the shape that nearly all have, in as few trips as the driver allows: the ground first, then `work`, then
+   * its write in the place of the ground and the commit. Whatever `work` did is undone where the ground does not hold or
+   * the write meets another version. Contention and lost connections are thrown, as by `transaction`.
+   */
+  fenced<T>(ground: Ground, work: FencedWork<Tx, T>, bounds?: UnitBounds): Promise<Fenced<T>>;
 
   /** The verbs inside an open transaction, the user's own included. */
   within(tx: Tx): Within;
 }
+
+/** What a fenced unit does; `number` is a new fencing token where its ground is a claim, else `null`. */
+export type FencedWork<Tx, T> = (tx: Tx, number: number | null) => Awaitable<FencedEnd<T>>;
+
+export interface UnitBounds {
+  /** After this long without a statement the store may end the unit: a process paused inside it holds the record. */
+  readonly idleMs: number;
+}
+
+/** What must be so before a unit runs, and stays so until its commit. */
+export type Ground =
+  /** The version that was seen; waits for whoever holds its row, since that may be this unit's own lost commit. */
+  | { readonly kind: "held"; readonly seen: Seen }
+  /** A record that is free to be claimed: none at all, or the version that was seen. Never waits for another claim. */
+  | { readonly kind: "claimable"; readonly identity: Identity; readonly seen: Seen | null };
+
+export type FencedEnd<T> =
+  | { readonly kind: "commit"; readonly write: RecordWrite; readonly value: T }
+  | { readonly kind: "rollback"; readonly value: T };
+
+export type Fenced<T> =
+  | { readonly kind: "committed"; readonly record: KeyRecord; readonly now: Instant; readonly value: T }
+  | { readonly kind: "rolled_back"; readonly value: T }
+  /** Another version stands than the ground or the write asked for; nothing of the unit was kept. */
+  | { readonly kind: "refused"; readonly record: KeyRecord | null; readonly now: Instant }
+  /** Another unit is claiming the identity just now (`claimable` only). */
+  | { readonly kind: "busy" };
 
 /** The verbs inside a transaction; what they write is there once it commits. */
 export interface Within {

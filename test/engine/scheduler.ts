@@ -1,13 +1,15 @@
 import type {
   Command,
+  FencedCommand,
   TransactionCommand,
   TransactionFlow,
   Unit,
   UnitCommand,
+  UnitRunning,
 } from "../../src/engine/command.ts";
 import { OncekeyError, StoreUnavailable } from "../../src/errors.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
-import type { Store, UnitEnd } from "../../src/stores/store.ts";
+import type { Replaced, Standing, Store, UnitEnd } from "../../src/stores/store.ts";
 import type { SeededRandom } from "../support/seed.ts";
 
 /** The rows of the user's own that a transaction adds, all of them there or none. */
@@ -15,7 +17,7 @@ export interface Rows {
   readonly added: string[];
 }
 
-export type Asked = Command | TransactionCommand<Rows>;
+export type Asked = Command | UnitRunning<Rows>;
 
 /** A process that asks for one thing after the other. */
 export type Actor = Generator<Asked, void, void>;
@@ -54,6 +56,7 @@ export function createWorld(): World {
   let rows: readonly string[] = [];
   let store = memoryStore({ now: () => nowMs });
   const late: Asked[] = [];
+  let token = 1_000_000;
 
   /** The store as it stands, made again from its history. */
   const copied = async () => {
@@ -78,6 +81,24 @@ export function createWorld(): World {
     if (kind === "rollback") return;
     [log, store, rows] = [[...log, ...writes], copy, [...rows, ...tx.added]];
   };
+  const fence = async ({ ground, unit, done }: FencedCommand<Rows>) => {
+    const { identity } = ground.kind === "held" ? ground.seen : ground;
+    const { record, now } = await store.read(identity);
+    const holds = record?.owner === ground.seen?.owner && record?.revision === ground.seen?.revision;
+    if (!holds) return done({ kind: "refused", record, now });
+    const tx: Rows = { added: [] };
+    const end = await ended(unit(tx, ground.kind === "held" ? null : token++), () => {
+      throw new Error("A fenced unit asked the store for something in between.");
+    });
+    if (end.kind === "rollback") return done({ kind: "rolled_back", value: undefined });
+    const { seen } = ground;
+    const written = await write<Standing | Replaced>((on) =>
+      seen === null ? on.insert(end.write) : on.replace(seen, end.write, "wait"),
+    );
+    if (written.record === null) throw new Error("A version that stood was not there to be replaced.");
+    rows = [...rows, ...tx.added];
+    return done({ kind: "committed", record: written.record, now: written.now, value: undefined });
+  };
   const apply = async (command: Asked): Promise<void> => {
     switch (command.op) {
       case "insert":
@@ -91,6 +112,8 @@ export function createWorld(): World {
       case "transaction":
         await transact(command);
         return command.done();
+      case "fenced":
+        return await fence(command);
       case "clock":
         return command.done(nowMs);
       case "pause":
@@ -152,7 +175,7 @@ async function unitOn(
   unit: Unit<UnitEnd<void>>,
   wrote: (run: (store: Store) => Promise<unknown>) => void,
 ): Promise<UnitEnd<void>> {
-  const perform = async (command: UnitCommand): Promise<void> => {
+  const perform = async (command: Exclude<UnitCommand, { op: "call" }>): Promise<void> => {
     switch (command.op) {
       case "try_claim":
         return command.done(true);
@@ -164,11 +187,19 @@ async function unitOn(
         return command.done(await store.replace(command.seen, command.write, command.patience));
       case "read":
         return command.done(await store.read(command.identity));
-      case "call":
-        return await command.run();
     }
   };
+  return await ended(unit, perform);
+}
+
+async function ended<T>(
+  unit: Unit<T>,
+  perform: (command: Exclude<UnitCommand, { op: "call" }>) => Promise<void>,
+): Promise<T> {
   let next = unit.next();
-  for (; next.done !== true; next = unit.next()) await perform(next.value);
+  for (; next.done !== true; next = unit.next()) {
+    if (next.value.op === "call") await next.value.run();
+    else await perform(next.value);
+  }
   return next.value;
 }

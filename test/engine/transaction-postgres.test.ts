@@ -128,15 +128,14 @@ describe.skipIf(!postgresIsHere())("a transaction on PostgreSQL", () => {
     const { engine } = sqlEngineOn(sql.store, { ...SHORT, runtime: stoppedRuntime() });
     const attempt = proceeded(await engine.begin(request));
     let inside = false;
-    let goOn = () => {};
-    const gate = new Promise<void>((resolve) => {
-      goOn = resolve;
+    let open = true;
+    onTestFinished(() => {
+      open = false;
     });
-    onTestFinished(() => goOn());
     const transacting = attempt.transaction(async (tx) => {
       await sql.put(tx, rowOf("open"));
       inside = true;
-      await gate;
+      while (open) await tx.query("select pg_sleep(0.005)"); // idle for as long as its lease, it would be ended
       return KEPT;
     });
     await until(() => inside);
@@ -145,7 +144,7 @@ describe.skipIf(!postgresIsHere())("a transaction on PostgreSQL", () => {
     expect(await other.engine.begin(request)).toMatchObject({ kind: "in_progress", retryAfterMs: 1000 });
     await until(async () => (await sweep(other.engine)).passed === 1);
     expect(await sweep(other.engine)).toMatchObject({ released: 0, doubted: 0, passed: 1 });
-    goOn();
+    open = false;
     expect(await transacting).toMatchObject({ kind: "committed" });
     expect(await sql.rows("open")).toHaveLength(1);
     expect(await other.engine.begin(request)).toMatchObject({ kind: "replay" });

@@ -1,9 +1,18 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { following } from "../../src/engine/command.ts";
 import { StoreContention, StoreUnavailable } from "../../src/errors.ts";
-import type { Awaitable, Settling, Store, TransactionalStore, UnitEnd } from "../../src/stores/store.ts";
+import type {
+  Awaitable,
+  Fenced,
+  FencedWork,
+  Ground,
+  Settling,
+  Store,
+  TransactionalStore,
+  UnitEnd,
+} from "../../src/stores/store.ts";
 
-/** The calls that can be made to go wrong. */
+/** The calls that can be made to go wrong; a fenced unit counts as a transaction. */
 export type Verb = "insert" | "replace" | "read" | "due" | "transaction";
 
 /** What may become of one call; everything but `slow` and `silent` ends it with a typed error at once. */
@@ -57,7 +66,16 @@ export function faultySqlStore<Tx, Settles extends Settling>(
       () => store.transaction(work),
       () => store.transaction((tx) => following(work(tx), ({ value }) => ({ kind: "rollback", value }))),
     );
-  return { ...faults, store: { ...store, ...verbs(store, through), transaction } };
+  const fenced = <T>(ground: Ground, work: FencedWork<Tx, T>): Promise<Fenced<T>> =>
+    through(
+      "transaction",
+      () => store.fenced(ground, work),
+      () =>
+        store.fenced(ground, (tx, number) =>
+          following(work(tx, number), ({ value }) => ({ kind: "rollback", value })),
+        ),
+    );
+  return { ...faults, store: { ...store, ...verbs(store, through), transaction, fenced } };
 }
 
 /** `undone` is the same call without its effect. */

@@ -1,7 +1,7 @@
 import type { Identity, Instant, KeyRecord } from "../../core/record.ts";
 import { RecordCorrupt } from "../../errors.ts";
 import { fromRow, type Row, type StoredRow, TIME_COLUMNS } from "../row.ts";
-import type { RawRow } from "./session.ts";
+import type { RawRow } from "./connector.ts";
 
 type ColumnType = "bytea" | "text" | "integer" | "bigint" | "timestamptz";
 

@@ -1,12 +1,14 @@
 import { type Duration, parseDuration } from "../../core/policy.ts";
 import { ConfigurationError } from "../../errors.ts";
-import type { Capabilities, TransactionalStore } from "../store.ts";
+import type { Capabilities, TransactionalStore, UnitBounds } from "../store.ts";
 import type { PostgresClient, PostgresPool } from "./client.ts";
+import { fenced } from "./fenced.ts";
 import { count, due, list } from "./listing.ts";
 import { audit, audits, beat, beats } from "./log.ts";
 import { check, type SchemaOptions, schemaName } from "./migrate.ts";
+import { pgConnector } from "./pg.ts";
 import { purge } from "./purge.ts";
-import { asking, autocommit, outliveConnections, transact } from "./session.ts";
+import { autocommit, SHORT, transact } from "./session.ts";
 import { tablesIn } from "./sql.ts";
 import { MAX_RECORD_BYTES, tryClaim, verbs } from "./verbs.ts";
 
@@ -18,8 +20,8 @@ export interface PostgresStoreOptions<Client extends PostgresClient = PostgresCl
   /** Yours, and yours to end. A small one of its own keeps completions from queueing behind handlers. */
   readonly pool: PostgresPool<Client>;
   /**
-   * How long a transaction of the store's may sit idle before the server ends its session (10 s). A process that is
-   * paused inside one holds the record's row, and nobody could find out what became of it.
+   * A transaction may sit idle for as long as its attempt's lease lasts, then the server ends its session; this makes it
+   * shorter. A process that is paused inside one holds the record's row, and nobody could find out what became of it.
    */
   readonly idleInTransactionTimeout?: Duration;
 }
@@ -31,16 +33,13 @@ export interface PostgresStoreOptions<Client extends PostgresClient = PostgresCl
 export function postgresStore<Client extends PostgresClient = PostgresClient>({
   pool,
   schema,
-  idleInTransactionTimeout = "10s",
+  idleInTransactionTimeout,
 }: PostgresStoreOptions<Client>): TransactionalStore<Client, "async"> {
-  const database = {
-    pool,
-    schema: schemaName(schema),
-    idleInTransactionMs: settled(idleInTransactionTimeout),
-  };
-  const tables = tablesIn(database.schema);
-  const ask = autocommit(database);
-  const stopListening = outliveConnections(pool);
+  const name = schemaName(schema);
+  const tables = tablesIn(name);
+  const connector = pgConnector(pool, name);
+  const capped = idleCap(idleInTransactionTimeout);
+  const ask = autocommit(connector);
   return {
     name: "postgres",
     capabilities: CAPABILITIES,
@@ -54,15 +53,13 @@ export function postgresStore<Client extends PostgresClient = PostgresClient>({
     audits: (identity) => audits(ask, tables, identity),
     beat: (worker) => beat(ask, tables, worker),
     beats: () => beats(ask, tables),
-    check: () => check(database, tables),
-    close: async () => stopListening(),
-    transaction: (work) => transact(database, work),
+    check: () => check(connector, tables),
+    close: async () => connector.close(),
+    transaction: (work, bounds) => transact(connector, capped(bounds), work),
+    fenced: (ground, work, bounds) => fenced({ connector, tables }, { ground, work, bounds: capped(bounds) }),
     within: (tx) => {
-      const inside = asking(tx, database.schema);
-      return {
-        ...verbs(inside, tables),
-        tryClaim: (identity) => tryClaim(inside, database.schema, identity),
-      };
+      const inside = connector.inside(tx);
+      return { ...verbs(inside, tables), tryClaim: (identity) => tryClaim(inside, name, identity) };
     },
   };
 }
@@ -75,12 +72,11 @@ const CAPABILITIES: Capabilities = {
   maxRecordBytes: MAX_RECORD_BYTES,
 };
 
-function settled(timeout: Duration): number {
+/** What a caller asks for, as far as the user's own cap allows. */
+function idleCap(timeout: Duration | undefined): (bounds?: UnitBounds) => UnitBounds {
+  if (timeout === undefined) return (bounds = SHORT) => bounds;
   const duration = parseDuration(timeout);
   if (duration.kind === "bad")
     throw new ConfigurationError("idleInTransactionTimeout", `must be ${duration.reason}`);
-  return Math.min(duration.ms, LONGEST_SETTING_MS);
+  return ({ idleMs } = SHORT) => ({ idleMs: Math.min(idleMs, duration.ms) });
 }
-
-/** A setting of PostgreSQL is an integer of 32 bits. */
-const LONGEST_SETTING_MS = 2_147_483_647;

@@ -3,7 +3,7 @@ import { RecordCorrupt } from "../../errors.ts";
 import { recordId } from "../row.ts";
 import type { Counts, DueQuery, Listed, ListQuery } from "../store.ts";
 import { CLOCK, hexIdOf, inJson, NOW, nowOf, numberIn, recordOf } from "./columns.ts";
-import type { Ask, RawRow, Statement } from "./session.ts";
+import type { Ask, RawRow, Statement } from "./connector.ts";
 import { milliseconds, parameters, type Tables } from "./sql.ts";
 import { only } from "./verbs.ts";
 

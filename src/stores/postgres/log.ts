@@ -3,7 +3,7 @@ import { RecordCorrupt } from "../../errors.ts";
 import { recordId } from "../row.ts";
 import type { AuditEntry, Audited, Beat, WorkerName } from "../store.ts";
 import { CLOCK, inJson, instantIn, numberIn } from "./columns.ts";
-import type { Ask, RawRow } from "./session.ts";
+import type { Ask, RawRow } from "./connector.ts";
 import { parameters, type Tables } from "./sql.ts";
 
 /** Appends to the log of what people and policies overrode. */

@@ -1,8 +1,11 @@
 import { ConfigurationError } from "../../errors.ts";
+import type { UnitBounds } from "../store.ts";
 import { readOnly, schemaMissing } from "./classify.ts";
 import type { PooledClient, PostgresClient, PostgresPool, PostgresQuery } from "./client.ts";
+import type { Ask, Connector } from "./connector.ts";
 import { type Migration, migrations, migrationsTable } from "./migrations.ts";
-import { type Ask, asking, type Database, transact } from "./session.ts";
+import { pgConnector } from "./pg.ts";
+import { transact } from "./session.ts";
 import { advisoryKey, quoted, type Tables, tablesIn } from "./sql.ts";
 import { only } from "./verbs.ts";
 
@@ -21,10 +24,14 @@ export async function migrate(
 ): Promise<readonly Migration[]> {
   const name = schemaName(schema);
   const pool = isPool(connection) ? connection : poolOf(connection);
-  const database = { pool, schema: name, idleInTransactionMs: IDLE_IN_TRANSACTION_MS };
+  const connector = pgConnector(pool, name);
   const applied: Migration[] = [];
-  for (const migration of migrations) {
-    if (await apply(database, migration)) applied.push(migration);
+  try {
+    for (const migration of migrations) {
+      if (await apply(connector, migration)) applied.push(migration);
+    }
+  } finally {
+    connector.close();
   }
   return applied;
 }
@@ -50,12 +57,9 @@ export function printMigrations({ schema }: SchemaOptions = {}): string {
 }
 
 /** Throws what to do unless the server may be written to and has the schema of this release, or of a later one. */
-export function check<Client extends PostgresClient>(
-  database: Database<Client>,
-  tables: Tables,
-): Promise<void> {
-  return transact(database, async (client) => {
-    const ask = asking(client, database.schema);
+export function check<Tx>(connector: Connector<Tx>, tables: Tables): Promise<void> {
+  return transact(connector, PATIENT, async (tx) => {
+    const ask = connector.inside(tx);
     const facts = only(await ask({ text: SERVER_FACTS, values: [] }));
     if (facts["recovering"] === "true") throw readOnly("is a replica");
     if (facts["read_only"] === "on")
@@ -66,7 +70,10 @@ export function check<Client extends PostgresClient>(
     const missing = migrations.filter(({ version }) => !found.has(version));
     if (missing.length > 0) {
       const names = missing.map(({ version, name }) => `${version} (${name})`).join(", ");
-      throw schemaMissing(`migration ${names} is not applied.`, { client, schema: database.schema });
+      throw schemaMissing(`migration ${names} is not applied.`, {
+        client: connector.clientOf(tx),
+        schema: connector.schema,
+      });
     }
     return { kind: "rollback", value: undefined };
   });
@@ -83,7 +90,7 @@ export function schemaName(schema: string | undefined): string | null {
 }
 
 /** Long enough for any pause between two statements of a migration. */
-const IDLE_IN_TRANSACTION_MS = 60_000;
+const PATIENT: UnitBounds = { idleMs: 60_000 };
 
 const SERVER_FACTS = `SELECT pg_is_in_recovery()::text AS recovering,
   current_setting('transaction_read_only') AS read_only`;
@@ -92,11 +99,11 @@ const MIGRATION_FACTS = `SELECT getdatabaseencoding()::text AS encoding,
   (to_regnamespace($1::text) IS NOT NULL)::text AS has_schema,
   (to_regclass($2::text) IS NOT NULL)::text AS has_table`;
 
-function apply(database: Database<PostgresClient>, migration: Migration): Promise<boolean> {
-  const { schema } = database;
+function apply<Tx>(connector: Connector<Tx>, migration: Migration): Promise<boolean> {
+  const { schema } = connector;
   const tables = tablesIn(schema);
-  return transact(database, async (client) => {
-    const ask = asking(client, schema);
+  return transact(connector, PATIENT, async (tx) => {
+    const ask = connector.inside(tx);
     await ask({ text: "SELECT pg_advisory_xact_lock($1::bigint)::text", values: [lockKey(schema)] });
     await prepare(ask, schema, tables);
     const known = `SELECT version::text FROM ${tables.migrations} WHERE version = $1::integer`;

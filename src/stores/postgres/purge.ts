@@ -1,6 +1,6 @@
 import { sqlState } from "./classify.ts";
 import { CLOCK, numberIn } from "./columns.ts";
-import type { Ask, Statement } from "./session.ts";
+import type { Ask, Statement } from "./connector.ts";
 import { parameters, type Tables } from "./sql.ts";
 import { only } from "./verbs.ts";
 

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import type { Due, RecordWrite, Seen } from "../../core/record.ts";
-import { type Row, TIME_COLUMNS } from "../row.ts";
+import { type Row, recordId, TIME_COLUMNS } from "../row.ts";
 import type { Patience } from "../store.ts";
 import { CLOCK, COLUMNS, inJson, NOW } from "./columns.ts";
-import type { Statement } from "./session.ts";
+import type { Statement } from "./connector.ts";
 
 /** The names of what the migrations make, quoted, in the schema that the user chose. */
 export interface Tables {
@@ -38,7 +38,7 @@ export function parameters(): {
   return { values, add: (value, type) => `$${values.push(value)}::${type}` };
 }
 
-type Parameters = ReturnType<typeof parameters>;
+export type Parameters = ReturnType<typeof parameters>;
 
 /** A length of time; exact for the next two thousand years, as a float times 1,000 is. */
 export function milliseconds(ms: string): string {
@@ -57,12 +57,7 @@ export function insertStatement(
 ): Statement {
   const { values, add } = parameters();
   const id = add(row.id, "bytea");
-  const written = [
-    ...IDENTITY_COLUMNS.map((column) => assigned(row, column, add)),
-    ...assignments(row, add),
-    ["revision", "1"] as const,
-    ...(attempt === "next" ? [] : [["attempt", add(attempt, "bigint")] as const]),
-  ].filter(([, value]) => value !== NULL);
+  const written = created(row, attempt, add);
   const text = `WITH ${CLOCK},
     standing AS MATERIALIZED (SELECT * FROM ${records} WHERE id = ${id}),
     made AS (
@@ -92,17 +87,10 @@ export function replaceStatement(
   { seen, row, attempt, patience }: Replacement,
 ): Statement {
   const { values, add } = parameters();
-  const version = `record.id = ${add(row.id, "bytea")} AND record.owner = ${add(seen.owner, "text")}
-      AND record.revision = ${add(seen.revision, "bigint")}`;
-  const number = attempt === "next" ? "DEFAULT" : add(attempt, "bigint");
-  const written: readonly Assignment[] = [
-    ...assignments(row, add),
-    ["revision", "record.revision + 1"],
-    ["attempt", number],
-  ];
+  const version = versionOf(seen, add);
   const unlocked = `record.id = (SELECT id FROM ${records} AS record WHERE ${version} FOR NO KEY UPDATE SKIP LOCKED)`;
   const text = `WITH ${CLOCK}
-    UPDATE ${records} AS record SET ${written.map(([column, value]) => `${column} = ${value}`).join(", ")}
+    UPDATE ${records} AS record SET ${changed(row, attempt, add)}
     FROM clock WHERE ${patience === "never" ? unlocked : version}
     RETURNING ${NOW}, record.attempt::text AS attempt`;
   return { text, values };
@@ -127,6 +115,36 @@ export function tryClaimStatement(schema: string | null, id: Uint8Array): Statem
 export function advisoryKey(purpose: "claim" | "migrate", schema: string | null, id: Uint8Array): string {
   const space = `oncekey ${purpose} ${JSON.stringify(schema)} `;
   return createHash("sha256").update(space).update(id).digest().readBigInt64BE().toString();
+}
+
+/** The version that a compare-and-set compares, of a row named `record`. */
+export function versionOf({ identity, owner, revision }: Seen, add: Parameters["add"]): string {
+  return `record.id = ${add(recordId(identity), "bytea")} AND record.owner = ${add(owner, "text")}
+      AND record.revision = ${add(revision, "bigint")}`;
+}
+
+/** What a new row is made of; nothing is sent for a column that holds nothing. */
+export function created(
+  row: Row<Due>,
+  attempt: RecordWrite["attempt"],
+  add: Parameters["add"],
+): readonly Assignment[] {
+  return [
+    ...IDENTITY_COLUMNS.map((column) => assigned(row, column, add)),
+    ...assignments(row, add),
+    ["revision", "1"] as const,
+    ...(attempt === "next" ? [] : [["attempt", add(attempt, "bigint")] as const]),
+  ].filter(([, value]) => value !== NULL);
+}
+
+/** What the next version of a row named `record` sets. */
+export function changed(row: Row<Due>, attempt: RecordWrite["attempt"], add: Parameters["add"]): string {
+  const written: readonly Assignment[] = [
+    ...assignments(row, add),
+    ["revision", "record.revision + 1"],
+    ["attempt", attempt === "next" ? "DEFAULT" : add(attempt, "bigint")],
+  ];
+  return written.map(([column, value]) => `${column} = ${value}`).join(", ");
 }
 
 type Assignment = readonly [column: string, value: string];

@@ -1,9 +1,9 @@
-import type { Identity, KeyRecord, RecordWrite, Seen } from "../../core/record.ts";
+import type { Due, Identity, KeyRecord, RecordWrite, Seen } from "../../core/record.ts";
 import { OncekeyError, StoreContention } from "../../errors.ts";
 import { fromRow, type Row, recordId, stampRow, toRow } from "../row.ts";
 import type { Looked, Patience, Replaced, Standing } from "../store.ts";
 import { nowOf, numberIn, recordOf } from "./columns.ts";
-import type { Ask, RawRow } from "./session.ts";
+import type { Ask, RawRow } from "./connector.ts";
 import { insertStatement, readStatement, replaceStatement, type Tables, tryClaimStatement } from "./sql.ts";
 
 /** The verbs on one record, wherever `ask` sends them: each in its own transaction, or all in the caller's. */
@@ -27,7 +27,7 @@ export function verbs(ask: Ask, tables: Tables): Verbs {
   return {
     read,
     insert: async (write) => {
-      const row = sized(toRow(write));
+      const row = sizedRow(write);
       for (let look = 0; look < LOOKS; look += 1) {
         const raw = only(await ask(insertStatement(tables, row, write.attempt)));
         const now = nowOf(raw);
@@ -43,7 +43,7 @@ export function verbs(ask: Ask, tables: Tables): Verbs {
       );
     },
     replace: async (seen, write, patience) => {
-      const row = sized(toRow(write));
+      const row = sizedRow(write);
       const [raw] = await ask(replaceStatement(tables, { seen, row, attempt: write.attempt, patience }));
       if (raw === undefined) return judgeStanding(await read(seen.identity), { seen, write, patience });
       const now = nowOf(raw);
@@ -82,11 +82,13 @@ function judgeStanding({ record, now }: Looked, { seen, write, patience }: Tried
   return { kind: "stale", record, now };
 }
 
-function isVersion(record: KeyRecord, seen: Seen): boolean {
+export function isVersion(record: KeyRecord, seen: Seen): boolean {
   return record.owner === seen.owner && record.revision === seen.revision;
 }
 
-function sized<R extends Row<unknown>>(row: R): R {
+/** The row of a write, refused where it is more than the store keeps. */
+export function sizedRow(write: RecordWrite): Row<Due> {
+  const row = toRow(write);
   const bytes = Object.values(row).reduce<number>((sum, value) => sum + sizeOf(value), 0);
   if (bytes <= MAX_RECORD_BYTES) return row;
   throw new OncekeyError(

@@ -3,6 +3,7 @@ import { recordId } from "../row.ts";
 import type { AuditEntry, Capabilities, TransactionalStore } from "../store.ts";
 import { access } from "./access.ts";
 import { run, type SqliteConnection } from "./connection.ts";
+import { fencedUnit } from "./fenced.ts";
 import { countRecords, listAudits, listBeats, listDue, listRecords } from "./lists.ts";
 import { checkSchema } from "./migrations.ts";
 import { purger } from "./purge.ts";
@@ -67,6 +68,7 @@ export function sqliteStore({
       await write((file) => void run(file, "UPDATE oncekey_counter SET last = last"));
     },
     transaction: unit,
+    fenced: (ground, work) => unit(fencedUnit(ground, work)),
     within,
     close,
   };

@@ -104,7 +104,7 @@ function given(write: RecordWrite): number | null {
  * after the row was written, so that who loses writes nothing, and so that a transaction which its user began without
  * IMMEDIATE has the write lock before it reads.
  */
-function nextAttempt(connection: SqliteConnection): number {
+export function nextAttempt(connection: SqliteConnection): number {
   run(connection, "UPDATE oncekey_counter SET last = last + 1");
   const { last } = row(connection, "SELECT last FROM oncekey_counter");
   return integer(last, "the last attempt");

@@ -14,13 +14,7 @@ export interface SqliteWithin extends Within {
 
 /** The verbs on a connection whose transaction somebody else begins and ends. */
 export function within(tx: SqliteConnection): SqliteWithin {
-  const plainly = <T>(work: () => T): T => {
-    try {
-      return work();
-    } catch (error) {
-      throw translated(error, tx);
-    }
-  };
+  const plainly = <T>(work: () => T): T => plainlyOn(tx, work);
   return {
     tryClaim: () => plainly(() => takesWriteLock(tx)),
     insert: (write) => plainly(() => insertRecord(tx, write)),
@@ -33,6 +27,15 @@ export function within(tx: SqliteConnection): SqliteWithin {
       }),
     read: (identity) => plainly(() => readRecord(tx, identity)),
   };
+}
+
+/** Runs statements of ours; what SQLite says to them comes out as an error that means something. */
+export function plainlyOn<T>(tx: SqliteConnection, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    throw translated(error, tx);
+  }
 }
 
 /** True once this transaction is the one that writes, in which no other can be claiming anything; never waits. */

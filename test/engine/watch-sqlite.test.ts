@@ -1,0 +1,133 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { type DatabaseSyncInstance, type EnhancedDatabaseSync, enhance } from "@photostructure/sqlite";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import { operation } from "../../src/engine/operation.ts";
+import { type SqliteConnection, sqliteStore } from "../../src/stores/sqlite/index.ts";
+import type { Awaitable, Settling, TransactionalStore, UnitEnd } from "../../src/stores/store.ts";
+import { sqliteDriver } from "../support/databases.ts";
+import { requestFor, sqlEngineOn } from "./engines.ts";
+import { openSqlite, rowOf, type Sql } from "./stores.ts";
+import { attempting, called, keysTold, told } from "./watching.ts";
+
+describe("writes of the application's own SQLite database", () => {
+  let sql: Sql<SqliteConnection>;
+  beforeAll(async () => {
+    sql = await openSqlite();
+  });
+  afterAll(() => sql.close());
+
+  const open = () => new (sqliteDriver())(sql.url.replace("sqlite:", ""));
+
+  function watching() {
+    const { engine, events } = sqlEngineOn(sql.store);
+    const watched = engine.watch(open());
+    onTestFinished(() => watched.close());
+    return { engine, events, watched };
+  }
+
+  test("are told, and done, by whatever runs the statement, one prepared long before included", async () => {
+    const { engine, events, watched } = watching();
+    const insert = watched.prepare(
+      "INSERT INTO effects (id, key, state) VALUES (?, 'ways', 'x') RETURNING id",
+    );
+    insert.run("before");
+    await attempting(engine, "ways", () => {
+      insert.run("run");
+      expect(insert.get("get")).toEqual({ id: "get" });
+      expect(insert.all("all")).toEqual([{ id: "all" }]);
+      watched.exec("/* all */ UPDATE effects SET state = 'y' WHERE key = 'ways'");
+      watched.prepare("SELECT * FROM effects").all();
+    });
+    expect(told(events).map(({ statement }) => statement.slice(0, 16))).toEqual([
+      ...Array.from({ length: 3 }, () => "INSERT INTO effe"),
+      "/* all */ UPDATE",
+    ]);
+    expect((await sql.rows("ways")).map(({ state }) => state)).toEqual(["y", "y", "y", "y"]);
+  });
+
+  test("are told inside a unit, where SQLite refuses them; the transaction's own are not", async () => {
+    const { engine, events, watched } = watching();
+    watched.exec("PRAGMA busy_timeout = 0");
+    await engine.runInTransaction(called("locked"), (tx) => {
+      void sql.put(tx, rowOf("locked"));
+      expect(() => watched.exec("DELETE FROM effects")).toThrow(/locked/);
+    });
+    expect(told(events)).toMatchObject([{ identity: { key: "locked" }, statement: "DELETE FROM effects" }]);
+    expect(await sql.rows("locked")).toHaveLength(1);
+  });
+
+  test("are not those of the transaction itself, where its connection is a watched one", async () => {
+    let watch = (connection: SqliteConnection) => connection;
+    const store = sqliteStore({ connect: () => watch(open()) });
+    onTestFinished(() => store.close());
+    const { engine, events } = sqlEngineOn(store);
+    watch = engine.watch;
+    let kept: SqliteConnection | null = null;
+    await engine.runInTransaction(called("own"), (tx) => {
+      kept = tx;
+      void sql.put(tx, rowOf("own"));
+    });
+    expect([told(events), (await sql.rows("own")).length]).toEqual([[], 1]);
+    await attempting(engine, "kept", () => kept !== null && sql.put(kept, rowOf("kept")));
+    expect([keysTold(events), (await sql.rows("kept")).length]).toEqual([["kept"], 1]);
+  });
+
+  test("are not those of the transaction itself, where the driver's own function opens it", async () => {
+    const watched: { handle: EnhancedDatabaseSync<DatabaseSyncInstance> | null } = { handle: null };
+    const store: TransactionalStore<SqliteConnection, Settling> = {
+      ...sql.store,
+      transaction: async (work) => {
+        const { handle } = watched;
+        if (handle === null) throw new Error("There is no database yet.");
+        return handle.transaction(() => ended(work(handle)))();
+      },
+    };
+    const { engine, events } = sqlEngineOn(store);
+    const database = engine.watch(enhance(open()));
+    onTestFinished(() => database.close());
+    watched.handle = database;
+    await engine.runInTransaction(called("driver"), (tx) => void sql.put(tx, rowOf("driver")));
+    expect([told(events), (await sql.rows("driver")).length]).toEqual([[], 1]);
+    const insert = database.transaction(() => void sql.put(database, rowOf("driver")));
+    await attempting(engine, "driver after", insert);
+    expect([keysTold(events), (await sql.rows("driver")).length]).toEqual([["driver after"], 2]);
+  });
+
+  test("are silent in an operation that an attempt asks for: it has declared another kind of effect", async () => {
+    const { engine, events, watched } = watching();
+    const settle = operation(engine, {
+      name: "settle",
+      provider: "blind",
+      open: () => "reference",
+      perform: async () => void (await sql.put(watched, rowOf("operation"))),
+      finish: () => ({ status: 201 }),
+    });
+    await attempting(engine, "operation", () => settle.execute(requestFor("operation inner"), {}));
+    expect([told(events), (await sql.rows("operation")).length]).toEqual([[], 1]);
+  });
+
+  test("come through a stand-in even where a handle has properties that nobody may show otherwise", () => {
+    const { engine } = sqlEngineOn(sql.store);
+    const fixed = () => 1;
+    const odd = engine.watch(Object.defineProperty({}, "fixed", { value: fixed }));
+    expect(Reflect.get(odd, "fixed")).toBe(fixed);
+  });
+
+  test("cost nothing where no handle is watched: no context is entered", async () => {
+    const { engine } = sqlEngineOn(sql.store);
+    const entered = vi.spyOn(AsyncLocalStorage.prototype, "run");
+    onTestFinished(() => entered.mockRestore());
+    await engine.runInTransaction(called("unwatched"), () => 1);
+    await engine.run(called("unwatched run"), () => 1);
+    expect(entered).not.toHaveBeenCalled();
+    engine.watch({});
+    await engine.runInTransaction(called("watched"), () => 1);
+    expect(entered).toHaveBeenCalled();
+  });
+});
+
+/** The value of a unit of SQLite's, which is there at once. */
+function ended<T>(end: Awaitable<UnitEnd<T>>): T {
+  if ("then" in end) throw new Error("A unit of SQLite waits for nothing.");
+  return end.value;
+}
