@@ -136,6 +136,22 @@ export function conclude(
   return { ...write, steps, state, answer, retainUntil: { inMs: change.retainMs } };
 }
 
+/** A claim and its outcome in one write: (absent), released, … → completed or failed_permanent, without a state between. */
+export function concludeClaim(
+  claimed: RecordWrite,
+  change: Writing & {
+    readonly state: "completed" | "failed_permanent";
+    readonly attempt: number;
+    readonly answer: Answer;
+    readonly retainMs: number;
+  },
+): RecordWrite {
+  if (claimed.state !== "in_progress") throw new Error(`A claim cannot be ${claimed.state}.`);
+  const { leaseUntil: _leaseUntil, ...rest } = claimed;
+  const { state, attempt, answer, writeId, retainMs } = change;
+  return { ...rest, state, attempt, answer, writeId, retainUntil: { inMs: retainMs } };
+}
+
 /**
  * in_progress or unknown → released: it is proved that nothing happened. Open marks become clear; those that the
  * provider has cancelled go on with the next generation of their downstream key.

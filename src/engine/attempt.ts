@@ -3,6 +3,7 @@ import { conclude, type Doubt, doubt, release, touch } from "../core/transition.
 import { judgeDeath } from "../core/verdict.ts";
 import { OncekeyError, OutcomeUnknown } from "../errors.ts";
 import type { Awaitable } from "../stores/store.ts";
+import type { Answered } from "./begin.ts";
 import type { Context } from "./context.ts";
 import { downstreamKey } from "./downstream-key.ts";
 import type { Held, Written } from "./ending.ts";
@@ -18,6 +19,12 @@ export type Ended =
   /** The store did not take it in time; writing goes on until the lease ends. */
   | { readonly kind: "unkept" };
 
+/** The key was not this attempt's to take (`commits: "one"` only, whose claim is in its last commit). */
+export interface NotOurs {
+  readonly kind: "answered";
+  readonly answered: Answered;
+}
+
 /**
  * One execution under one claim. It ends once, by `complete`, `fail`, `release`, `doubt` or a committed transaction.
  * Every write it makes names it, and changes nothing once it has lost its key.
@@ -25,7 +32,7 @@ export type Ended =
 export interface Attempt<Tx> {
   readonly identity: Identity;
   readonly operation: string;
-  /** A fencing token for the user's own statements: grows with every takeover of the key. */
+  /** A fencing token for the user's own statements: grows with every takeover of the key; 0 before there is a claim. */
   readonly number: number;
   /** Aborts at `requestTimeout`, and when the key is lost; not when the client hangs up. */
   readonly signal: AbortSignal;
@@ -35,11 +42,11 @@ export interface Attempt<Tx> {
   /** Runs the programmer's part; what `engine.watch` was given tells then of writes that go round `transaction`. */
   readonly watched: <T>(run: () => Awaitable<T>) => Awaitable<T>;
   /** Commits what `run` does together with the record and its answer; at most once in an attempt. */
-  readonly transaction: <T>(run: (tx: Tx) => Awaitable<Worked<T>>) => Promise<Transacted<T>>;
-  readonly complete: (answer: Answer) => Promise<Ended>;
-  readonly fail: (answer: Answer) => Promise<Ended>;
-  readonly release: () => Promise<Ended>;
-  readonly doubt: (doubt: Doubt) => Promise<Ended>;
+  readonly transaction: <T>(run: (tx: Tx) => Awaitable<Worked<T>>) => Promise<Transacted<T> | NotOurs>;
+  readonly complete: (answer: Answer) => Promise<Ended | NotOurs>;
+  readonly fail: (answer: Answer) => Promise<Ended | NotOurs>;
+  readonly release: () => Promise<Ended | NotOurs>;
+  readonly doubt: (doubt: Doubt) => Promise<Ended | NotOurs>;
   /**
    * Judges the attempt as if it had died just now and aborts its signal, for a process that must stop. An ending under
    * way stands, and what the work brings after all is a late result.
@@ -98,7 +105,7 @@ export function createAttempt<Tx>(context: Context<Tx>, start: Start): Attempt<T
   };
 }
 
-function alreadyEnded({ attempt, operation }: InProgress): OncekeyError {
+export function alreadyEnded({ attempt, operation }: InProgress): OncekeyError {
   return new OncekeyError("attempt_ended", `Attempt ${attempt} of ${operation} has already ended.`);
 }
 
@@ -158,7 +165,7 @@ function endings<Tx>(context: Context<Tx>, end: End) {
 }
 
 /** Contention may send a transaction back this often before it is given up. */
-const TRANSACTION_TRIES = 5;
+export const TRANSACTION_TRIES = 5;
 
 async function transact<Tx, T>(
   { driver, policy, runtime }: Context<Tx>,
@@ -179,7 +186,10 @@ async function transact<Tx, T>(
   return transacted;
 }
 
-function once<Tx>(operation: string, transaction: Attempt<Tx>["transaction"]): Attempt<Tx>["transaction"] {
+export function once<Tx>(
+  operation: string,
+  transaction: Attempt<Tx>["transaction"],
+): Attempt<Tx>["transaction"] {
   let used = false;
   return async (run) => {
     const message = `${operation} called transaction() a second time; an attempt commits once, so put both parts into one call.`;
@@ -196,7 +206,11 @@ function keptOrLost(
 }
 
 /** Waits for the keeping as long as an answer may be held; a failure is told to the listeners, and is not an ending. */
-async function heldFor<Tx>(context: Context<Tx>, operation: string, writing: Promise<Ended>): Promise<Ended> {
+export async function heldFor<Tx, Other = never>(
+  context: Context<Tx>,
+  operation: string,
+  writing: Promise<Ended | Other>,
+): Promise<Ended | Other> {
   const { policy, runtime, emit } = context;
   const settled = writing.catch((error: unknown): Ended => {
     emit({ type: "failure", what: `keeping the outcome of ${operation}`, error });

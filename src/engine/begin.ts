@@ -10,6 +10,7 @@ import { doubtOfEarlier } from "./disclaim.ts";
 import type { Held } from "./ending.ts";
 import type { Outcome } from "./events.ts";
 import { bindFingerprint, matchFingerprint, type Recognisable, SALT_BYTES } from "./fingerprint.ts";
+import { createOneCommitAttempt } from "./one-attempt.ts";
 import { type Budget, passes } from "./retry.ts";
 
 /** One call that wants to be safe to repeat. */
@@ -25,7 +26,12 @@ export interface BeginRequest {
   readonly runsAnyway?: boolean;
   /** How long the work may run, where that is not `requestTimeout`. */
   readonly maxRunMs?: number;
+  /** `one`: the claim is made in the effect's own commit, and nothing stands before (effects `transaction` only). */
+  readonly commits?: Commits;
 }
+
+/** In how many commits a local effect is claimed and made. */
+export type Commits = "one" | "two";
 
 /** Why a request does not run, as a value. */
 export type Answered =
@@ -99,7 +105,7 @@ async function claimedBy<Tx>(
   } catch (error) {
     const given = passes(error) && request.runsAnyway !== true;
     if (given) context.disclaim(asked, undo);
-    return failed(context, request, error);
+    return answeredFailure(context, request, error);
   }
 }
 
@@ -118,7 +124,12 @@ async function giveBack<Tx>(attempt: Attempt<Tx>, record: InProgress, undo: Undo
   else await (undo === null ? attempt.release() : attempt.endBy(undo));
 }
 
-function failed<Tx>({ emit }: Context<Tx>, { operation, identity }: BeginRequest, error: unknown): Answered {
+/** A store out of reach and a damaged record are answers; any other error is thrown. */
+export function answeredFailure<Tx>(
+  { emit }: Context<Tx>,
+  { operation, identity }: BeginRequest,
+  error: unknown,
+): Answered {
   if (passes(error) || isSchemaMissing(error)) {
     emit({ type: "failure", what: `claiming a key for ${operation}`, error });
     emit({ type: "request", operation, outcome: "store_unavailable" });
@@ -148,7 +159,18 @@ function isSchemaMissing(error: unknown): error is OncekeyError {
 }
 
 /** Contention on one key is over within a few of these; the store timeout bounds them in time. */
-const CLAIM_TRIES = 20;
+export const CLAIM_TRIES = 20;
+
+/** Begins what makes its claim in its own commit: nothing is written, nothing can be in the way yet. */
+export async function beginOne<Tx>(context: Context<Tx>, request: BeginRequest): Promise<Begun<Tx>> {
+  const asked = askedFor(context, request);
+  if (context.draining()) return await answeredWhileDraining(context, asked);
+  const { maxRunMs = context.policy.requestTimeoutMs } = request;
+  const onEnded = () => context.running.delete(attempt);
+  const attempt: Attempt<Tx> = createOneCommitAttempt(context, { request, asked, maxRunMs, onEnded });
+  context.running.add(attempt);
+  return { kind: "proceed", attempt };
+}
 
 function adopt<Tx>(
   context: Context<Tx>,
@@ -166,7 +188,7 @@ function adopt<Tx>(
   return attempt;
 }
 
-function outcomeOf(claimed: Claimed): Outcome {
+export function outcomeOf(claimed: Claimed): Outcome {
   if (claimed.kind === "claimed") {
     return claimed.moved.some(({ from }) => from === "in_progress") ? "stale_reclaimed" : "claimed";
   }

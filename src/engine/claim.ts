@@ -3,7 +3,7 @@ import type { InProgress, KeyRecord, RecordState, RecordWrite } from "../core/re
 import { type Claim, claim, claimAnew, doubt, seen, takeOver } from "../core/transition.ts";
 import { StoreContention } from "../errors.ts";
 import type { Patience, Replaced, Standing } from "../stores/store.ts";
-import { type Flow, insert, replace } from "./command.ts";
+import { type Flow, insert, read, replace } from "./command.ts";
 import { type Budget, persist } from "./retry.ts";
 
 /** What is asked when a key arrives. */
@@ -78,6 +78,14 @@ function patiently<T>(write: (patience: Patience) => T): () => T {
     patience = "wait";
     return write(now);
   };
+}
+
+/** What to say while somebody else's claim is not committed yet. */
+export function* whileBusy(asked: Asked, budget: Budget | (() => Budget)): Flow<Final> {
+  const { record, now } = yield* persist(budget, () => read(asked.claim.identity));
+  if (record === null) return locked(null);
+  const reaction = react(asked, { record, now });
+  return reaction.kind === "final" ? reaction.decision : locked(record);
 }
 
 export type Reaction =

@@ -7,7 +7,7 @@ import {
 } from "../core/policy.ts";
 import { ConfigurationError } from "../errors.ts";
 import type { Awaitable, Settling, Store, TransactionalStore } from "../stores/store.ts";
-import { askedFor, type BeginRequest, type Begun, beginWith } from "./begin.ts";
+import { askedFor, type BeginRequest, type Begun, beginOne, beginWith } from "./begin.ts";
 import { claimFlow } from "./claim.ts";
 import type { Context } from "./context.ts";
 import { createDisclaim } from "./disclaim.ts";
@@ -20,6 +20,7 @@ import {
   type Ran,
   type RunAttempt,
   type RunRequest,
+  type TransactionRequest,
   valueOrThrow,
 } from "./run.ts";
 import { nodeRuntime, type Runtime } from "./runtime.ts";
@@ -56,7 +57,7 @@ export interface Engine<Tx = never, Settles extends Settling = Settling> {
   ) => Promise<Ran<T>>;
   /** Commits what the function does through `tx` together with the record and its value. */
   readonly runInTransaction: <T>(
-    request: RunRequest,
+    request: TransactionRequest,
     work: (tx: Tx, attempt: RunAttempt) => Returned<Settles, T>,
   ) => Promise<T>;
   /** Hears of everything that happens; returns what stops the listening. */
@@ -102,6 +103,7 @@ export function createEngine<Tx, Settles extends Settling>(
     beginning: new Set(),
   };
   const begin = async (request: BeginRequest) => {
+    if (request.commits === "one") return await beginOne(context, request);
     const asked = askedFor(context, request);
     return await beginWith(context, request, asked, (budget) =>
       driver.drive(claimFlow(asked, budget), budget),
@@ -127,7 +129,7 @@ function runs<Tx, Settles extends Settling>(
     run: async (request, work) => valueOrThrow(request, await attemptRun(begin, request, work)),
     attemptRun: (request, work) => attemptRun(begin, request, work),
     runInTransaction: async <T>(
-      request: RunRequest,
+      request: TransactionRequest,
       work: (tx: Tx, attempt: RunAttempt) => Returned<Settles, T>,
     ) => {
       if (transactions === null)

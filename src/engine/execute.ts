@@ -4,7 +4,7 @@ import { hasInherited } from "../core/step.ts";
 import { judgeOpenMarks } from "../core/verdict.ts";
 import { NotPerformed, OncekeyError } from "../errors.ts";
 import type { Awaitable } from "../stores/store.ts";
-import type { Attempt, Ended } from "./attempt.ts";
+import type { Attempt, Ended, NotOurs } from "./attempt.ts";
 import { type Answered, askedFor, type BeginRequest, beginWith } from "./begin.ts";
 import type { Context } from "./context.ts";
 import type { Held, Written } from "./ending.ts";
@@ -139,7 +139,7 @@ async function bringLate<Tx>(
   }
 }
 
-function ended(end: Ended): Executed {
+function ended(end: Ended | NotOurs): Executed {
   switch (end.kind) {
     case "kept":
       return outcomeOf(end.record);
@@ -147,6 +147,8 @@ function ended(end: Ended): Executed {
       return end;
     case "unkept":
       return { kind: "in_doubt", record: null, retryAfterMs: null };
+    case "answered":
+      throw new Error("An operation claims before it performs.");
   }
 }
 

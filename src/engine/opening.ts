@@ -2,7 +2,7 @@ import type { InProgress } from "../core/record.ts";
 import { claim, refer, seen } from "../core/transition.ts";
 import { StoreContention, StoreUnavailable } from "../errors.ts";
 import type { Awaitable, UnitEnd } from "../stores/store.ts";
-import { type Asked, type Claimed, found, locked, type Moved, ROUNDS, react } from "./claim.ts";
+import { type Asked, type Claimed, found, locked, type Moved, ROUNDS, react, whileBusy } from "./claim.ts";
 import {
   call,
   insert,
@@ -58,7 +58,8 @@ export function* openingFlow<Tx>(opening: Opening<Tx>, budget: Budget): Transact
       attempted.kind === "busy" || (attempted.kind === "final" && attempted.decision.kind === "in_progress");
     if (inTheWay && unheard !== null) throw unheard;
     if (attempted.kind === "final") return attempted;
-    if (attempted.kind === "busy") return yield* whileBusy(asked, budget);
+    if (attempted.kind === "busy")
+      return { kind: "final", decision: yield* whileBusy(asked, budget), moved: [] };
   }
   throw new StoreContention(
     `The key changed hands ${ROUNDS} times while it was being claimed. Send the request again.`,
@@ -93,13 +94,4 @@ function* claimAndOpen<Tx>(tx: Tx, { asked, open }: Opening<Tx>): Unit<UnitEnd<A
     return { kind: "rollback", value: { kind: "again" } };
   }
   return { kind: "commit", value: { kind: "claimed", record: referred.record, moved } };
-}
-
-/** What to say while somebody else's claim is not committed yet. */
-function* whileBusy<Tx>(asked: Asked, budget: Budget): TransactionFlow<Claimed, Tx> {
-  const looked = yield* persist(budget, () => read(asked.claim.identity));
-  if (looked.record === null) return { kind: "final", decision: locked(null), moved: [] };
-  const reaction = react(asked, { record: looked.record, now: looked.now });
-  if (reaction.kind === "final") return { ...reaction, moved: [] };
-  return { kind: "final", decision: locked(looked.record), moved: [] };
 }

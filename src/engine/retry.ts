@@ -14,16 +14,17 @@ const LONGEST_PAUSE_MS = 1_000;
 
 /**
  * Carries `attempt` out again while the store is out of reach or in contention and the budget lasts. Every other
- * error, and the last one of a spent budget, is thrown.
+ * error, and the last one of a spent budget, is thrown. A budget may depend on how far things have come.
  */
 export function* persist<C, T>(
-  budget: Budget,
+  allowed: Budget | (() => Budget),
   attempt: () => Generator<C, T, void>,
 ): Generator<C | ClockCommand | PauseCommand, T, void> {
   for (let tried = 1; ; tried++) {
     try {
       return yield* attempt();
     } catch (error) {
+      const budget = typeof allowed === "function" ? allowed() : allowed;
       if (!passes(error) || tried >= budget.tries) throw error;
       const pauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (tried - 1));
       if ((yield* clock()) + pauseMs >= budget.untilMs) throw error;

@@ -10,8 +10,8 @@ import {
   PermanentFailure,
 } from "../errors.ts";
 import type { Awaitable } from "../stores/store.ts";
-import type { Attempt, Ended } from "./attempt.ts";
-import type { Answered, BeginRequest, Begun } from "./begin.ts";
+import type { Attempt, Ended, NotOurs } from "./attempt.ts";
+import type { Answered, BeginRequest, Begun, Commits } from "./begin.ts";
 import { codec } from "./codec.ts";
 import { following } from "./command.ts";
 import { inputFingerprint } from "./input.ts";
@@ -29,6 +29,15 @@ export interface RunRequest {
   readonly correlationId?: string;
   readonly onAmbiguous?: "keep" | "rerun";
   readonly maxRunTime?: Duration;
+}
+
+/** The same for a function that runs in a transaction. */
+export interface TransactionRequest extends RunRequest {
+  /**
+   * `"one"` makes the claim in the effect's own commit: half the commits and nothing to sweep. In exchange nothing shows
+   * while it runs, and a copy with another input that comes meanwhile hears `in_progress`.
+   */
+  readonly commits?: Commits;
 }
 
 /** What the function is told of its attempt. */
@@ -73,10 +82,10 @@ export async function attemptRun<Tx, T>(
 /** Commits what `work` does together with its value; a duplicate gets the value that was committed. */
 export async function attemptTransaction<Tx, T>(
   begin: Begin<Tx>,
-  request: RunRequest,
+  request: TransactionRequest,
   work: (tx: Tx, attempt: RunAttempt) => Awaitable<T>,
 ): Promise<Ran<T>> {
-  const begun = await begin(beginRequest(request, "transaction"));
+  const begun = await begin({ ...beginRequest(request, "transaction"), ...commitsOf(request) });
   if (begun.kind !== "proceed") return answered(request, begun);
   const { attempt } = begun;
   const values = codec<T>(`the value of ${request.operation}`);
@@ -87,6 +96,7 @@ export async function attemptTransaction<Tx, T>(
   const ran = await settled(() => attempt.watched(() => attempt.transaction(unit)), attempt.signal);
   if (ran.kind !== "returned") return await failed(request, attempt, errorOf(ran));
   const transacted = ran.value;
+  if (transacted.kind === "answered") return answered(request, transacted.answered);
   if (transacted.kind === "undone")
     throw new Error("A transaction was undone although it cannot ask for that.");
   const { record } = transacted;
@@ -156,6 +166,12 @@ function beginRequest(request: RunRequest, effects: Effects): BeginRequest {
   };
 }
 
+function commitsOf({ commits }: TransactionRequest): Pick<BeginRequest, "commits"> {
+  if (commits === undefined) return {};
+  if (commits === "one" || commits === "two") return { commits };
+  throw new ConfigurationError("commits", 'must be "one" or "two"');
+}
+
 function identityOf({ principal, operation, key }: RunRequest): Identity {
   return {
     kind: "run",
@@ -181,8 +197,9 @@ function answered<T>(request: RunRequest, begun: Answered): Ran<T> {
   return recalled(request, begun.record, begun.answer, true);
 }
 
-function ranBy<Tx, T>(request: RunRequest, ended: Ended, attempt: Attempt<Tx>): Ran<T> {
+function ranBy<Tx, T>(request: RunRequest, ended: Ended | NotOurs, attempt: Attempt<Tx>): Ran<T> {
   if (ended.kind === "unkept") return { kind: "unsettled", record: null };
+  if (ended.kind === "answered") return answered(request, ended.answered);
   const { record } = ended;
   if (record?.state !== "completed" && record?.state !== "failed_permanent")
     return { kind: "unsettled", record };
@@ -212,12 +229,12 @@ async function failed<Tx, T>(request: RunRequest, attempt: Attempt<Tx>, error: u
     }
     case "release": {
       const ended = await attempt.release();
-      if (ended.kind === "lost") return ranBy(request, ended, attempt);
+      if (ended.kind === "lost" || ended.kind === "answered") return ranBy(request, ended, attempt);
       throw error;
     }
     case "doubt": {
       const ended = await attempt.doubt(conclusion.doubt);
-      if (ended.kind === "lost") return ranBy(request, ended, attempt);
+      if (ended.kind === "lost" || ended.kind === "answered") return ranBy(request, ended, attempt);
       throw error;
     }
   }

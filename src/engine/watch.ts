@@ -95,13 +95,7 @@ function observing(
   emit: (event: EngineEvent) => void,
   standInFor: (handle: object) => object,
 ): Observer {
-  /** Handles of our own transactions, each with the end of the work that it was lent for. */
-  const lent = new WeakMap<object, () => boolean>();
-  const lend = (handle: object, isDone: (() => boolean) | undefined) => {
-    if (isDone === undefined) lent.delete(handle);
-    else lent.set(handle, isDone);
-  };
-  const isOurs = (handle: object) => lent.get(handle)?.() === false;
+  const { lend, isLent, loanOf } = loans();
   const begun = (handle: object) => {
     const place = places.getStore();
     if (place?.kind === "ours") lend(handle, place.isDone);
@@ -111,7 +105,7 @@ function observing(
     stated: (handle, text) => {
       const place = places.getStore();
       if (place?.kind === "ours" && begins(text)) begun(handle);
-      if (place?.kind !== "attempt" || place.isOver() || isOurs(handle) || !writes(text)) return;
+      if (place?.kind !== "attempt" || place.isOver() || isLent(handle) || !writes(text)) return;
       const { operation, identity } = place.attempt;
       const statement = text.trimStart().slice(0, STATEMENT_CHARACTERS);
       // A listener may well write down what it hears, with a handle that is watched.
@@ -119,7 +113,7 @@ function observing(
     },
     lending: (from) => {
       const place = places.getStore();
-      const isDone = place?.kind === "ours" ? place.isDone : lent.get(from);
+      const isDone = place?.kind === "ours" ? place.isDone : loanOf(from);
       return (handle) => {
         lend(handle, isDone);
         return standInFor(handle);
@@ -136,3 +130,20 @@ function observing(
 
 /** Enough to find the statement by; a bulk insert may be long. */
 const STATEMENT_CHARACTERS = 200;
+
+/** Whether the work that a handle was lent for is done. */
+type Loan = () => boolean;
+
+/** The handles of our own transactions. */
+function loans() {
+  const lent = new WeakMap<object, Loan>();
+  return {
+    /** Without a loan the handle is the application's again. */
+    lend: (handle: object, loan: Loan | undefined): void => {
+      if (loan === undefined) lent.delete(handle);
+      else lent.set(handle, loan);
+    },
+    loanOf: (handle: object): Loan | undefined => lent.get(handle),
+    isLent: (handle: object): boolean => lent.get(handle)?.() === false,
+  };
+}

@@ -1,6 +1,6 @@
 import { type Conclusion, concludeEnding, type Ending } from "../core/ending.ts";
 import type { Answer, KeyRecord } from "../core/record.ts";
-import type { Attempt, Ended } from "../engine/attempt.ts";
+import type { Attempt, Ended, NotOurs } from "../engine/attempt.ts";
 import type { Context } from "../engine/context.ts";
 import { passes } from "../engine/retry.ts";
 import type { Settling } from "../engine/returned.ts";
@@ -44,6 +44,8 @@ export async function respond<Tx, Settles extends Settling>(
       return toResponse(replies.first(outcome.answer, outcome.record));
     case "lost":
       return toResponse(replies.replyToLoser(outcome.record));
+    case "answered":
+      return toResponse(replies.replyToAnswered(outcome.answered));
     case "refused":
       return await answered(running, work, toResponse(bodied(outcome.answer)));
     case undefined:
@@ -191,7 +193,7 @@ function endingOfFailure<Tx, Settles extends Settling>(
 async function conclude<Tx, Settles extends Settling>(
   { attempt }: Running<Tx, Settles>,
   ending: Ending,
-): Promise<Ended> {
+): Promise<Ended | NotOurs> {
   try {
     return await concluded(attempt, concludeEnding(attempt.record(), ending));
   } catch (error) {
@@ -200,7 +202,7 @@ async function conclude<Tx, Settles extends Settling>(
   }
 }
 
-async function concluded<Tx>(attempt: Attempt<Tx>, conclusion: Conclusion): Promise<Ended> {
+async function concluded<Tx>(attempt: Attempt<Tx>, conclusion: Conclusion): Promise<Ended | NotOurs> {
   switch (conclusion.kind) {
     case "release":
       return await attempt.release();
@@ -216,12 +218,19 @@ async function concluded<Tx>(attempt: Attempt<Tx>, conclusion: Conclusion): Prom
 /** What is said in the place of an answer that is not this attempt's to give, or that nobody could keep. */
 function unable<Tx, Settles extends Settling>(
   { door }: Running<Tx, Settles>,
-  ended: Exclude<Ended, { kind: "kept" }>,
+  ended: Exclude<Ended | NotOurs, { kind: "kept" }>,
 ): Response {
   const outcome = door.outcome();
   // The transaction had been committing while its handler was given up: its answer is the attempt's own.
   if (outcome?.kind === "committed") return toResponse(replies.first(outcome.answer, outcome.record));
-  return toResponse(ended.kind === "lost" ? replies.replyToLoser(ended.record) : replies.unkept());
+  switch (ended.kind) {
+    case "lost":
+      return toResponse(replies.replyToLoser(ended.record));
+    case "answered":
+      return toResponse(replies.replyToAnswered(ended.answered));
+    case "unkept":
+      return toResponse(replies.unkept());
+  }
 }
 
 /** What no client is told, the operators are. */

@@ -1,5 +1,5 @@
 import type { Attempt } from "../engine/attempt.ts";
-import type { BeginRequest } from "../engine/begin.ts";
+import type { BeginRequest, Commits } from "../engine/begin.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { OperationRoute } from "../engine/operation.ts";
 import type { Awaitable, Settling } from "../engine/returned.ts";
@@ -19,7 +19,20 @@ export interface RouteOptions<HostRequest> extends RouteSettings {
   readonly correlationId?: (request: HostRequest) => string | undefined;
 }
 
-export type TransactionOptions<HostRequest> = RouteOptions<HostRequest> & { readonly effects: "transaction" };
+export type TransactionOptions<HostRequest> = RouteOptions<HostRequest> & {
+  readonly effects: "transaction";
+  /**
+   * `"one"` makes the claim in the effect's own commit. In exchange there is no record to see while it runs, what the
+   * handler does before its transaction may be done for a copy too, and a copy with another request is then told 409.
+   */
+  readonly commits?: Commits;
+};
+
+/** What of a route's options decides how it runs. */
+interface Running {
+  readonly effects?: "transaction";
+  readonly commits?: Commits;
+}
 
 /** What a handler is told of its attempt; where it runs unprotected the number is 0. */
 export interface RunContext {
@@ -72,7 +85,7 @@ export interface Protect<HostRequest> {
 export function protectOn<HostRequest>(viewOf: (request: HostRequest) => HostView): Protect<HostRequest> {
   return <Tx, Settles extends Settling>(
     engine: Engine<Tx, Settles>,
-    options: RouteOptions<HostRequest> & { readonly effects?: "transaction" },
+    options: RouteOptions<HostRequest> & Running,
     handler:
       | OperationRoute<HostRequest>
       | ((
@@ -98,11 +111,11 @@ const UNSAFE_ONLY = "cannot be served by a safe method: a GET has no key; mount 
 /** Joins guard, engine and handler for every host that answers with a `Response`; hosts add nothing but their types. */
 function createRoute<Tx, Settles extends Settling, HostRequest>(
   engine: Engine<Tx, Settles>,
-  options: RouteOptions<HostRequest> & { readonly effects?: "transaction" },
+  options: RouteOptions<HostRequest> & Running,
   operation: OperationRoute<HostRequest> | null,
 ): ServeRoute<Tx, Settles, HostRequest> {
   refuseImpossible(engine, options, operation);
-  const { effects = "none", principal, correlationId, failOpen: runsAnyway = false } = options;
+  const { effects = "none", commits = "two", principal, correlationId, failOpen = false } = options;
   const named = operation === null ? options : { ...options, operation: operation.name };
   const guard = createGuard(engine.context, named);
   return async (request, host) => {
@@ -115,7 +128,12 @@ function createRoute<Tx, Settles extends Settling, HostRequest>(
         return toResponse(admission.reply);
       case "admit":
         if (operation === null)
-          return await serve(engine, guard, { ...admission.request, effects, runsAnyway }, host);
+          return await serve(
+            engine,
+            guard,
+            { ...admission.request, effects, commits, runsAnyway: failOpen },
+            host,
+          );
         return toResponse(replyToExecuted(await operation.execute(admission.request, request)));
     }
   };
@@ -139,10 +157,16 @@ function run<Tx, Settles extends Settling>(
   attempt: Attempt<Tx>,
   { run, answerOfError, failed }: Host<Tx, Settles>,
 ): Promise<Response> {
-  const { signal, number } = attempt;
+  const { signal } = attempt;
+  const contextFor = (transaction: RouteTransaction<Tx, Settles>) => ({
+    ...{ signal, transaction },
+    get number() {
+      return attempt.number;
+    },
+  });
   return respond<Tx, Settles>(
     { context, guard, attempt },
-    { run: ({ transaction }) => run({ signal, number, transaction }), answerOfError, failed },
+    { run: ({ transaction }) => run(contextFor(transaction)), answerOfError, failed },
   );
 }
 
@@ -178,13 +202,7 @@ const UNPROTECTED: Header = [STATUS_HEADER, "unprotected"];
 
 function refuseImpossible<Tx, Settles extends Settling>(
   { store, transactions }: Engine<Tx, Settles>,
-  {
-    effects,
-    failOpen,
-    required,
-    keepHeaders,
-    dropHeaders,
-  }: RouteSettings & { readonly effects?: "transaction" },
+  { effects, commits, failOpen, required, keepHeaders, dropHeaders }: RouteSettings & Running,
   operation: unknown,
 ): void {
   const refuse = (field: string, reason: string) => {
@@ -193,6 +211,10 @@ function refuseImpossible<Tx, Settles extends Settling>(
   const atomic = effects === "transaction" || operation !== null;
   if (effects !== undefined && effects !== "transaction")
     refuse("effects", 'must be "transaction" or left out');
+  if (commits !== undefined && commits !== "one" && commits !== "two")
+    refuse("commits", 'must be "one" or "two"');
+  if (commits === "one" && effects !== "transaction")
+    refuse("commits", 'can be "one" only with effects: "transaction", whose commit the claim then goes into');
   if (atomic && transactions === null)
     refuse("effects", `"transaction" needs a store with transactions; "${store.name}" has none`);
   if (atomic && failOpen === true)

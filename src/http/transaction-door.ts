@@ -1,10 +1,12 @@
 import type { Answer, KeyRecord } from "../core/record.ts";
 import { type AnswerInit, toAnswer } from "../engine/answer.ts";
 import type { Attempt } from "../engine/attempt.ts";
+import type { Answered } from "../engine/begin.ts";
 import { following } from "../engine/command.ts";
 import type { HeaderPolicy } from "../engine/header-policy.ts";
 import type { Awaitable, Returned, Settling } from "../engine/returned.ts";
 import type { Worked } from "../engine/transaction.ts";
+import { OncekeyError } from "../errors.ts";
 
 /** What `transaction` hands back for the handler to return: proof that the answer is kept, or that it was refused. */
 export interface KeptAnswer {
@@ -23,7 +25,8 @@ export type RouteTransaction<Tx, Settles extends Settling> = (
 export type TransactionOutcome =
   | { readonly kind: "committed"; readonly answer: Answer; readonly record: KeyRecord }
   | { readonly kind: "refused"; readonly answer: Answer }
-  | { readonly kind: "lost"; readonly record: KeyRecord | null };
+  | { readonly kind: "lost"; readonly record: KeyRecord | null }
+  | { readonly kind: "answered"; readonly answered: Answered };
 
 export interface TransactionDoor<Tx, Settles extends Settling> {
   readonly transaction: RouteTransaction<Tx, Settles>;
@@ -58,6 +61,9 @@ export function createTransactionDoor<Tx, Settles extends Settling>(
       case "lost":
         outcome = transacted;
         throw attempt.signal.reason;
+      case "answered":
+        outcome = transacted;
+        throw new OncekeyError("attempt_ended", COPY);
     }
   };
   const transaction: RouteTransaction<Tx, Settles> = (work) => {
@@ -71,6 +77,9 @@ export function createTransactionDoor<Tx, Settles extends Settling>(
   };
   return { transaction, outcome: () => outcome, unheard: async () => await underWay, used: () => used };
 }
+
+const COPY =
+  "This request is a copy, or may not run: its transaction was not run, and it is answered without it.";
 
 async function failureOf(work: Promise<unknown>): Promise<{ readonly error: unknown } | null> {
   return await work.then(

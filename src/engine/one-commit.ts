@@ -1,0 +1,120 @@
+import type { KeyRecord, RecordWrite } from "../core/record.ts";
+import { claim, concludeClaim, seen } from "../core/transition.ts";
+import { StoreContention, StoreUnavailable } from "../errors.ts";
+import type { Awaitable, Fenced, FencedEnd } from "../stores/store.ts";
+import { type Asked, type Final, found, type Reaction, ROUNDS, react, whileBusy } from "./claim.ts";
+import { call, fenced, replace, type TransactionFlow, type Unit } from "./command.ts";
+import { type Budget, persist } from "./retry.ts";
+import type { Worked } from "./transaction.ts";
+
+/** How a claim inside the effect's own transaction ended. */
+export type OneCommit<T> =
+  | { readonly kind: "committed"; readonly record: KeyRecord; readonly value: T | null }
+  | { readonly kind: "undone"; readonly value: T }
+  /** The key was not this request's to run. */
+  | { readonly kind: "answered"; readonly answered: Final };
+
+/** What is to be committed together with its own claim. */
+export interface Claiming<Tx, T> {
+  readonly asked: Asked;
+  readonly run: (tx: Tx, number: number) => Awaitable<Worked<T>>;
+  readonly retainMs: number;
+  readonly withinMs: number;
+}
+
+/** The version that a unit may take the place of, `null` where there is none, and the claim that it makes. */
+interface Place {
+  readonly standing: KeyRecord | null;
+  readonly claimed: RecordWrite;
+}
+
+/**
+ * Claims, runs and concludes in one commit. Nobody is waited for: who meets another claim, or a record that stands, is
+ * answered. What decides is the write at the end; where its reply was lost the unit is asked for again, and finds its own
+ * committed record.
+ */
+export function* oneCommitFlow<Tx, T>(
+  claiming: Claiming<Tx, T>,
+  budget: () => Budget,
+): TransactionFlow<OneCommit<T>, Tx> {
+  const { asked } = claiming;
+  let place: Place = { standing: null, claimed: claim(asked.claim) };
+  for (let round = 0; round < ROUNDS; round++) {
+    const on = place;
+    const end = yield* persist(
+      budget,
+      heard((): TransactionFlow<Fenced<Worked<T>>, Tx> => tryOn(claiming, on)),
+    );
+    switch (end.kind) {
+      case "committed":
+        return { kind: "committed", record: end.record, value: end.value.value };
+      case "rolled_back":
+        return { kind: "undone", value: end.value.value };
+      case "busy":
+        return { kind: "answered", answered: yield* whileBusy(asked, budget) };
+      case "refused": {
+        const met = yield* meet(asked, end, budget);
+        if (met.kind !== "place") return met;
+        place = met.place;
+      }
+    }
+  }
+  throw new StoreContention(
+    `The key changed hands ${ROUNDS} times while it was being claimed. Send the request again.`,
+  );
+}
+
+function tryOn<Tx, T>({ asked, run, retainMs, withinMs }: Claiming<Tx, T>, { standing, claimed }: Place) {
+  const { identity, operation } = asked.claim;
+  const ground = { kind: "claimable", identity, seen: standing === null ? null : seen(standing) } as const;
+  return fenced(withinMs, ground, function* (tx: Tx, number): Unit<FencedEnd<Worked<T>>> {
+    if (number === null) throw new Error("A store gave a claim no number.");
+    const worked = yield* call(operation, () => run(tx, number));
+    if (worked.kind === "undo") return { kind: "rollback", value: worked };
+    const { state, answer } = worked;
+    const change = { writeId: asked.newId(), state, attempt: number, answer, retainMs };
+    return { kind: "commit", write: concludeClaim(claimed, change), value: worked };
+  });
+}
+
+/** What is in the way of a repeat may be its own first copy, whose reply was lost: then it is not heard yet. */
+function heard<C, T>(attempt: () => Generator<C, Fenced<T>, void>): () => Generator<C, Fenced<T>, void> {
+  let unheard: StoreUnavailable | null = null;
+  return function* () {
+    try {
+      const end = yield* attempt();
+      if (end.kind === "busy" && unheard !== null) throw unheard;
+      return end;
+    } catch (error) {
+      if (error instanceof StoreUnavailable) unheard = error;
+      throw error;
+    }
+  };
+}
+
+type Met<T> = Exclude<OneCommit<T>, { kind: "undone" }> | { readonly kind: "place"; readonly place: Place };
+
+/** What follows from the record that stood in the way. */
+function* meet<Tx>(
+  asked: Asked,
+  met: Extract<Fenced<never>, { kind: "refused" }>,
+  budget: () => Budget,
+): TransactionFlow<Met<never>, Tx> {
+  for (let standing = found({ ...met, kind: "stale" }); standing !== null; ) {
+    const { record } = standing;
+    if (record.owner === asked.claim.owner && isConcluded(record))
+      return { kind: "committed", record, value: null };
+    const reaction: Reaction = react(asked, standing);
+    if (reaction.kind === "final") return { kind: "answered", answered: reaction.decision };
+    if (reaction.kind === "claimed") throw new Error("A claim stands that was never written.");
+    const { write } = reaction;
+    if (write.state === "in_progress") return { kind: "place", place: { standing: record, claimed: write } };
+    const replaced = yield* persist(budget, () => replace(seen(record), write, "wait"));
+    standing = found(replaced);
+  }
+  return { kind: "place", place: { standing: null, claimed: claim(asked.claim) } };
+}
+
+function isConcluded({ state }: KeyRecord): boolean {
+  return state === "completed" || state === "failed_permanent";
+}
