@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { canonicalJson } from "../core/canonical.ts";
 import { codec } from "./codec.ts";
 import type { Material, Recognisable } from "./fingerprint.ts";
@@ -21,5 +21,5 @@ function canonical(bytes: Uint8Array): Uint8Array | string {
 }
 
 function sha256(bytes: Uint8Array | string): Uint8Array {
-  return createHash("sha256").update(bytes).digest();
+  return hash("sha256", bytes, "buffer");
 }

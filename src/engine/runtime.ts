@@ -30,12 +30,25 @@ export function nodeRuntime(): Runtime {
   return {
     monotonicMs: () => performance.now(),
     random: Math.random,
-    randomBytes: (length) => randomBytes(length),
+    randomBytes: randomPool(),
     newId: () => randomUUID(),
     sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
     timer,
   };
 }
+
+/** Asks the system for randomness in portions: a salt for each request costs a system call otherwise. */
+function randomPool(): (length: number) => Uint8Array {
+  let portion = Buffer.alloc(0);
+  return (length) => {
+    if (portion.length < length) portion = randomBytes(Math.max(length, RANDOM_PORTION));
+    const taken = Uint8Array.prototype.slice.call(portion, 0, length);
+    portion = portion.subarray(length);
+    return taken;
+  };
+}
+
+const RANDOM_PORTION = 4_096;
 
 /** Node turns longer ones into 1 ms. */
 const LONGEST_TIMER_MS = 2_147_483_647;

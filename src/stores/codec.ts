@@ -1,5 +1,5 @@
-import { createHash } from "node:crypto";
-import type { Answer, Due, Evidence, Instant, Step, StepOf } from "../core/record.ts";
+import { hash } from "node:crypto";
+import type { Answer, Due, Evidence, Identity, Instant, RecordWrite, Step, StepOf } from "../core/record.ts";
 import { RecordCorrupt } from "../errors.ts";
 
 /** The steps of a record as JSON bytes; whatever their names are, none is lost and none is special. */
@@ -44,18 +44,80 @@ export function decodeHeaders(bytes: Uint8Array): Answer["headers"] {
   });
 }
 
+/** Names the row of an identity: half a SHA-256, so that the index stays small however long keys are. */
+export function recordId(identity: Identity): Uint8Array {
+  const known = ids.get(identity);
+  if (known !== undefined) return known;
+  // UTF-16 tells any two strings apart; UTF-8 would make one of all damaged ones.
+  const digest = hash("sha256", Buffer.from(identityText(identity), "utf16le"), "buffer");
+  const id = plain(digest.subarray(0, 16));
+  ids.set(identity, id);
+  return id;
+}
+
+/** Every statement about a record asks for its id. */
+const ids = new WeakMap<Identity, Uint8Array>();
+
+/** Writes an identity as one text; no two identities share it. */
+export function identityText(identity: Identity): string {
+  const { kind, principal, key } = identity;
+  const parts = kind === "http" ? [kind, principal, key] : [kind, principal, identity.operation, key];
+  return parts.map((part) => `${part.length}:${part}`).join("");
+}
+
 /** Tells a kept answer from one that was cut or altered, and a body that was not kept from an empty one. */
 export function answerDigest(status: number, headers: Uint8Array, body: Uint8Array | null): Uint8Array {
   const shape = `${status} ${headers.length} ${body === null ? "not kept" : body.length} `;
-  const hash = createHash("sha256").update(shape).update(headers);
-  if (body !== null) hash.update(body);
-  return plain(hash.digest());
+  return plain(hash("sha256", Buffer.concat([Buffer.from(shape), headers, body ?? NOTHING]), "buffer"));
 }
+
+const NOTHING = new Uint8Array();
 
 /** A time that every store can keep: whole milliseconds, from the epoch to the last day that `Date` knows. */
 export function storable(due: Due): Due {
   if ("inMs" in due) return { inMs: Math.min(Math.ceil(due.inMs), LATEST) };
   return { at: Math.min(Math.max(Math.ceil(due.at), 0), LATEST) };
+}
+
+/** A write as a store hands it back: times that every store can keep, bytes of no driver's subclass. */
+export function storableWrite(write: RecordWrite): RecordWrite {
+  const { version, salt, raw, canonical } = write.fingerprint;
+  const common = {
+    fingerprint: { version, salt: plain(salt), raw: plain(raw), canonical: plain(canonical) },
+    steps: new Map([...write.steps].map(([name, step]) => [name, storableStep(step)] as const)),
+    reference: plainOrNull(write.reference),
+    createdAt: storable(write.createdAt),
+    claimedAt: storable(write.claimedAt),
+  };
+  const dueOrNull = (due: Due | null) => (due === null ? null : storable(due));
+  switch (write.state) {
+    case "in_progress":
+      return { ...write, ...common, leaseUntil: storable(write.leaseUntil) };
+    case "released":
+      return { ...write, ...common, retainUntil: storable(write.retainUntil) };
+    case "unknown": {
+      const evidence = { ...write.evidence, result: plainOrNull(write.evidence.result) };
+      const [nextLookAt, retainUntil] = [dueOrNull(write.nextLookAt), dueOrNull(write.retainUntil)];
+      return { ...write, ...common, evidence, nextLookAt, retainUntil };
+    }
+    case "completed":
+    case "failed_permanent": {
+      const answer = { ...write.answer, body: plainOrNull(write.answer.body) };
+      return { ...write, ...common, answer, retainUntil: storable(write.retainUntil) };
+    }
+  }
+}
+
+function plainOrNull(value: Uint8Array | null): Uint8Array | null {
+  return value === null ? null : plain(value);
+}
+
+function storableStep(step: StepOf<Due>): StepOf<Due> {
+  if (step.state === "clear") return step;
+  const keyTtlMs = step.keyTtlMs === null ? null : Math.min(Math.ceil(step.keyTtlMs), LATEST);
+  const validUntil = step.validUntil === null ? null : storable(step.validUntil);
+  const times = { keyTtlMs, validUntil, openedAt: storable(step.openedAt) };
+  return step.state === "open" ? { ...step, ...times } : { ...step, ...times, result: plain(step.result) };
 }
 
 /** The instant that a time means in a write at `now`. */
@@ -115,7 +177,8 @@ function json(value: Json): Uint8Array {
   return new TextEncoder().encode(JSON.stringify(value));
 }
 
-function jsonOfStep(step: StepOf<Due>): Json {
+function jsonOfStep(given: StepOf<Due>): Json {
+  const step = storableStep(given);
   switch (step.state) {
     case "clear":
       return { state: step.state, generation: step.generation };
@@ -128,10 +191,9 @@ function jsonOfStep(step: StepOf<Due>): Json {
 }
 
 function jsonOfMark(step: Exclude<StepOf<Due>, { state: "clear" }>): { readonly [name: string]: Json } {
-  const { state, provider, generation } = step;
-  const keyTtlMs = step.keyTtlMs === null ? null : Math.min(Math.ceil(step.keyTtlMs), LATEST);
-  const validUntil = step.validUntil === null ? null : { ...storable(step.validUntil) };
-  return { state, provider, generation, keyTtlMs, openedAt: { ...storable(step.openedAt) }, validUntil };
+  const { state, provider, generation, keyTtlMs } = step;
+  const validUntil = step.validUntil === null ? null : { ...step.validUntil };
+  return { state, provider, generation, keyTtlMs, openedAt: { ...step.openedAt }, validUntil };
 }
 
 function stepOf(step: Members, updatedAt: Instant): Step {

@@ -1,5 +1,6 @@
 import type { Identity, Instant, KeyRecord, RecordWrite, Seen } from "../core/record.ts";
-import { fromRow, identityText, recordId, type StoredRow, stampRow, toRow } from "./row.ts";
+import { identityText, recordId } from "./codec.ts";
+import { fromRow, type StoredRow, stampRow, toRow } from "./row.ts";
 import type {
   Audited,
   Beat,

@@ -1,14 +1,14 @@
-import { createHash } from "node:crypto";
-import type {
-  Answer,
-  Disposition,
-  Due,
-  Effects,
-  Identity,
-  Instant,
-  KeyRecord,
-  RecordState,
-  RecordWrite,
+import {
+  type Answer,
+  type Disposition,
+  type Due,
+  type Effects,
+  type Identity,
+  type Instant,
+  type KeyRecord,
+  type RecordState,
+  type RecordWrite,
+  stamp,
 } from "../core/record.ts";
 import { OncekeyError, RecordCorrupt } from "../errors.ts";
 import {
@@ -20,12 +20,14 @@ import {
   encodeEvidence,
   encodeHeaders,
   encodeSteps,
+  identityText,
   instantOf,
   integer,
   oneOf,
   orNull,
-  plain,
+  recordId,
   storable,
+  storableWrite,
   text,
 } from "./codec.ts";
 
@@ -79,19 +81,6 @@ export const TIME_COLUMNS = [
   "retain_until",
 ] as const;
 
-/** Names the row of an identity: half a SHA-256, so that the index stays small however long keys are. */
-export function recordId(identity: Identity): Uint8Array {
-  // UTF-16 tells any two strings apart; UTF-8 would make one of all damaged ones.
-  return plain(createHash("sha256").update(identityText(identity), "utf16le").digest().subarray(0, 16));
-}
-
-/** Writes an identity as one text; no two identities share it. */
-export function identityText(identity: Identity): string {
-  const { kind, principal, key } = identity;
-  const parts = kind === "http" ? [kind, principal, key] : [kind, principal, identity.operation, key];
-  return parts.map((part) => `${part.length}:${part}`).join("");
-}
-
 /** The row of a write, its times still as the write named them; refuses text that some database would alter. */
 export function toRow(write: RecordWrite): Row<Due> {
   const { identity, fingerprint } = write;
@@ -135,6 +124,15 @@ export function stampRow(
     next_look_at: instantOrNull(row.next_look_at),
     retain_until: instantOrNull(row.retain_until),
   };
+}
+
+/** The version that a write becomes once a store has kept it; the same that `fromRow` would read. */
+export function stampWrite(
+  write: RecordWrite,
+  version: { readonly attempt: number; readonly revision: number; readonly now: Instant },
+): KeyRecord {
+  const { attempt, revision, now } = version;
+  return stamp(storableWrite(write), { attempt, revision, updatedAt: now });
 }
 
 /** The record that a row holds; `RecordCorrupt` when we cannot have written it, or when it is not the one `asked` for. */

@@ -1,9 +1,10 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { type DatabaseSyncInstance, type EnhancedDatabaseSync, enhance } from "@photostructure/sqlite";
+import { enhance } from "@photostructure/sqlite";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
+import type { EngineEvent } from "../../src/engine/events.ts";
 import { operation } from "../../src/engine/operation.ts";
+import { createWatch } from "../../src/engine/watch.ts";
 import { type SqliteConnection, sqliteStore } from "../../src/stores/sqlite/index.ts";
-import type { Awaitable, Settling, TransactionalStore, UnitEnd } from "../../src/stores/store.ts";
 import { sqliteDriver } from "../support/databases.ts";
 import { requestFor, sqlEngineOn } from "./engines.ts";
 import { openSqlite, rowOf, type Sql } from "./stores.ts";
@@ -56,12 +57,18 @@ describe("writes of the application's own SQLite database", () => {
     expect(await sql.rows("locked")).toHaveLength(1);
   });
 
-  test("are not those of the transaction itself, where its connection is a watched one", async () => {
+  /** An engine whose store's connections it watches itself. */
+  function watchingItsOwn() {
     let watch = (connection: SqliteConnection) => connection;
     const store = sqliteStore({ connect: () => watch(open()) });
     onTestFinished(() => store.close());
     const { engine, events } = sqlEngineOn(store);
     watch = engine.watch;
+    return { engine, events };
+  }
+
+  test("are not those of the transaction itself, where its connection is a watched one", async () => {
+    const { engine, events } = watchingItsOwn();
     let kept: SqliteConnection | null = null;
     await engine.runInTransaction(called("own"), (tx) => {
       kept = tx;
@@ -73,37 +80,34 @@ describe("writes of the application's own SQLite database", () => {
   });
 
   test("are not those of the transaction itself, where the driver's own function opens it", async () => {
-    const watched: { handle: EnhancedDatabaseSync<DatabaseSyncInstance> | null } = { handle: null };
-    const store: TransactionalStore<SqliteConnection, Settling> = {
-      ...sql.store,
-      transaction: async (work) => {
-        const { handle } = watched;
-        if (handle === null) throw new Error("There is no database yet.");
-        return handle.transaction(() => ended(work(handle)))();
-      },
-    };
-    const { engine, events } = sqlEngineOn(store);
-    const database = engine.watch(enhance(open()));
+    const events: EngineEvent[] = [];
+    const { watch, within, ours } = createWatch((event) => events.push(event));
+    const database = watch(enhance(open()));
     onTestFinished(() => database.close());
-    watched.handle = database;
-    await engine.runInTransaction(called("driver"), (tx) => void sql.put(tx, rowOf("driver")));
+    const put = () => void sql.put(database, rowOf("driver"));
+    const attempt = { ...requestFor("driver", { effects: "transaction" }), hasEnded: () => false };
+    await within(attempt, () => ours(async (theirs) => database.transaction(() => theirs(put))()));
     expect([told(events), (await sql.rows("driver")).length]).toEqual([[], 1]);
-    const insert = database.transaction(() => void sql.put(database, rowOf("driver")));
-    await attempting(engine, "driver after", insert);
-    expect([keysTold(events), (await sql.rows("driver")).length]).toEqual([["driver after"], 2]);
+    await within(attempt, () => database.transaction(put)());
+    expect([keysTold(events), (await sql.rows("driver")).length]).toEqual([["driver"], 2]);
   });
 
-  test("are silent in an operation that an attempt asks for: it has declared another kind of effect", async () => {
-    const { engine, events, watched } = watching();
+  test("are silent in an operation that an attempt asks for: in its own transaction and in what it performs", async () => {
+    const { engine, events } = watchingItsOwn();
+    const watched = engine.watch(open());
+    onTestFinished(() => watched.close());
     const settle = operation(engine, {
       name: "settle",
       provider: "blind",
-      open: () => "reference",
+      open: (tx) => {
+        void sql.put(tx, rowOf("operation"));
+        return "reference";
+      },
       perform: async () => void (await sql.put(watched, rowOf("operation"))),
       finish: () => ({ status: 201 }),
     });
     await attempting(engine, "operation", () => settle.execute(requestFor("operation inner"), {}));
-    expect([told(events), (await sql.rows("operation")).length]).toEqual([[], 1]);
+    expect([told(events), (await sql.rows("operation")).length]).toEqual([[], 2]);
   });
 
   test("come through a stand-in even where a handle has properties that nobody may show otherwise", () => {
@@ -125,9 +129,3 @@ describe("writes of the application's own SQLite database", () => {
     expect(entered).toHaveBeenCalled();
   });
 });
-
-/** The value of a unit of SQLite's, which is there at once. */
-function ended<T>(end: Awaitable<UnitEnd<T>>): T {
-  if ("then" in end) throw new Error("A unit of SQLite waits for nothing.");
-  return end.value;
-}

@@ -229,7 +229,7 @@ describe.skipIf(!postgresIsHere())("writes of the application's own pg handles",
         held.release();
         const again = await theirs(() => watched.connect());
         await theirs(() => write(again, "given back"));
-        expect(again).toBe(held);
+        expect(again === held).toBe(true);
         again.release();
       }),
     );
@@ -240,11 +240,11 @@ describe.skipIf(!postgresIsHere())("writes of the application's own pg handles",
   test("come through stand-ins that are their handles in everything else", async () => {
     const { engine, watched } = watching();
     expect(watched).toBeInstanceOf(Pool);
-    expect(engine.watch(watched)).toBe(watched);
+    expect(engine.watch(watched) === watched).toBe(true);
     expect(watched.query).toBe(watched.query);
     const released: unknown[] = [];
     const listener = (_: unknown, client: unknown) => released.push(client);
-    expect(watched.on("release", listener)).toBe(watched);
+    expect(watched.on("release", listener) === watched).toBe(true);
     const client = await watched.connect();
     expect(watched.totalCount).toBe(pool.totalCount);
     client.release();

@@ -9,7 +9,7 @@ import { type StoreSubject, storeLaws, unmetNeeds } from "../../src/conformance/
 import { createEngine } from "../../src/engine/engine.ts";
 import { NotRun } from "../../src/engine/run.ts";
 import { protect } from "../../src/http/hono.ts";
-import { recordId } from "../../src/stores/row.ts";
+import { recordId } from "../../src/stores/codec.ts";
 import type { TransactionalStore } from "../../src/stores/store.ts";
 import { freshPostgresDatabase, pgbouncerIsHere, pooled } from "../support/databases.ts";
 import type { Pgbouncer } from "../support/pgbouncer.ts";

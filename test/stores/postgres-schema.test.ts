@@ -1,6 +1,7 @@
 import { Client, Pool, type PoolClient } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { conclude, doubt, seen } from "../../src/core/transition.ts";
+import { recordId } from "../../src/stores/codec.ts";
 import {
   migrate,
   migrations,
@@ -8,7 +9,6 @@ import {
   postgresStore,
   printMigrations,
 } from "../../src/stores/postgres/index.ts";
-import { recordId } from "../../src/stores/row.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { freshPostgresDatabase, postgresIsHere } from "../support/databases.ts";
 import { endPool, openTestDatabase, type TestDatabase } from "./postgres-server.ts";

@@ -2,8 +2,8 @@ import type { PoolClient } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { seen } from "../../src/core/transition.ts";
 import { StoreContention } from "../../src/errors.ts";
+import { recordId } from "../../src/stores/codec.ts";
 import { type PostgresPool, postgresStore } from "../../src/stores/postgres/index.ts";
-import { recordId } from "../../src/stores/row.ts";
 import { postgresIsHere } from "../support/databases.ts";
 import { until } from "../support/processes.ts";
 import {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Identity } from "../../src/core/record.ts";
 import { seen } from "../../src/core/transition.ts";
 import { RecordCorrupt } from "../../src/errors.ts";
-import { recordId } from "../../src/stores/row.ts";
+import { recordId } from "../../src/stores/codec.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { postgresIsHere } from "../support/databases.ts";
 import { until } from "../support/processes.ts";

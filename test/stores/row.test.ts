@@ -11,7 +11,8 @@ import type {
 } from "../../src/core/record.ts";
 import { stamp } from "../../src/core/record.ts";
 import { OncekeyError, RecordCorrupt } from "../../src/errors.ts";
-import { fromRow, recordId, stampRow, toRow } from "../../src/stores/row.ts";
+import { recordId } from "../../src/stores/codec.ts";
+import { fromRow, stampRow, toRow } from "../../src/stores/row.ts";
 import { seed } from "../support/seed.ts";
 import { answerOf, claimOf, httpIdentity } from "./sample.ts";
 

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Pool } from "pg";
 import type { StoreNeed, StoreSubject } from "../../src/conformance/index.ts";
+import { recordId } from "../../src/stores/codec.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import * as postgres from "../../src/stores/postgres/index.ts";
-import { recordId } from "../../src/stores/row.ts";
 import * as sqlite from "../../src/stores/sqlite/index.ts";
 import {
   freshPostgresDatabase,

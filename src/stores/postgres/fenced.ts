@@ -1,5 +1,6 @@
 import type { Identity } from "../../core/record.ts";
-import { fromRow, recordId, stampRow } from "../row.ts";
+import { recordId } from "../codec.ts";
+import { stampWrite } from "../row.ts";
 import type { Fenced, FencedEnd, FencedWork, Ground, UnitBounds } from "../store.ts";
 import type { PostgresResult } from "./client.ts";
 import { nowOf, numberIn, recordOf } from "./columns.ts";
@@ -11,8 +12,7 @@ import {
   holdStatement,
   lockStatement,
 } from "./fenced-sql.ts";
-import { inlined } from "./literal.ts";
-import { BEGIN, closed, idleSetting, opened, perform, rollBack } from "./session.ts";
+import { BEGIN, closed, idleSetting, opened, perform, rollBack, working } from "./session.ts";
 import { readStatement, type Tables } from "./sql.ts";
 import { isVersion, only, sizedRow } from "./verbs.ts";
 
@@ -31,19 +31,27 @@ export function fenced<Tx, T>(
   { ground, work, bounds }: { ground: Ground; work: FencedWork<Tx, T>; bounds: UnitBounds },
 ): Promise<Fenced<T>> {
   return connector.lend(async (link) => {
-    const standing = await begin(link, { tables, ground, schema: connector.schema, bounds });
-    if (standing.kind === "busy" || standing.kind === "refused") {
-      await rollBack(link);
-      return standing;
-    }
-    const end = await perform(link, (tx) => work(tx, standing.number));
-    if (end.kind === "commit") return await conclude(link, tables, ground, end);
+    const worked = await working(link, async (): Promise<Worked<T>> => {
+      const standing = await begin(link, { tables, ground, schema: connector.schema, bounds });
+      if (standing.kind !== "holds") return standing;
+      const end = await perform(link, (tx) => work(tx, standing.number));
+      if (end.kind === "rollback") return { kind: "rolled_back", value: end.value };
+      const { attempt } = end.write;
+      const row = sizedRow(end.write);
+      return { ...end, script: concludeStatement(tables, { seen: ground.seen, row, attempt }) };
+    });
+    if (worked.kind === "commit") return await conclude(link, tables, ground, worked);
     await rollBack(link);
-    return { kind: "rolled_back", value: end.value };
+    return worked;
   });
 }
 
-type Standing =
+/** How a unit ended before its commit. */
+type Worked<T> =
+  | (Extract<FencedEnd<T>, { kind: "commit" }> & { readonly script: string })
+  | Exclude<Fenced<T>, { kind: "committed" }>;
+
+export type Standing =
   | { readonly kind: "holds"; readonly number: number | null }
   | Extract<Fenced<never>, { kind: "busy" | "refused" }>;
 
@@ -57,18 +65,22 @@ interface Beginning {
 async function begin<Tx>(link: Link<Tx>, { tables, ground, schema, bounds }: Beginning): Promise<Standing> {
   const idleMs = idleSetting(bounds);
   if (ground.kind === "held") {
-    const [, held] = await opened(link, `${BEGIN}; ${inlined(holdStatement(tables, ground.seen, idleMs))}`);
+    const [, held] = await opened(link, `${BEGIN}; ${holdStatement(tables, ground.seen, idleMs)}`);
     if (held?.rows[0] !== undefined) return { kind: "holds", number: null };
     return { kind: "refused", ...(await readIn(link, tables, ground.seen.identity)) };
   }
   const claimable = { ...ground, schema, idleMs };
-  const statements = [lockStatement(claimable), claimableStatement(tables, claimable)].map(inlined);
+  const statements = [lockStatement(claimable), claimableStatement(tables, claimable)];
   const [, lock, found] = await opened(link, [BEGIN, ...statements].join("; "));
-  if (rowOf(lock)["claimed"] !== "true") return { kind: "busy" };
-  return standingOf(rowOf(found), ground);
+  const standing = standingOf(rowOf(found), ground);
+  // What stands is an answer whoever claims; only where nothing is in the way does the lock decide.
+  return standing.kind === "holds" && rowOf(lock)["claimed"] !== "true" ? { kind: "busy" } : standing;
 }
 
-function standingOf(found: RawRow, { identity, seen }: Extract<Ground, { kind: "claimable" }>): Standing {
+export function standingOf(
+  found: RawRow,
+  { identity, seen }: Extract<Ground, { kind: "claimable" }>,
+): Standing {
   const record = recordOf(found, identity);
   const free = seen === null ? record === null : record !== null && isVersion(record, seen);
   if (!free) return { kind: "refused", record, now: nowOf(found) };
@@ -79,17 +91,15 @@ function standingOf(found: RawRow, { identity, seen }: Extract<Ground, { kind: "
 async function conclude<Tx, T>(
   link: Link<Tx>,
   tables: Tables,
-  ground: Ground,
-  { write, value }: Extract<FencedEnd<T>, { kind: "commit" }>,
+  { seen }: Ground,
+  { script, write, value }: Extract<Worked<T>, { kind: "commit" }>,
 ): Promise<Fenced<T>> {
-  const row = sizedRow(write);
-  const statement = concludeStatement(tables, { seen: ground.seen, row, attempt: write.attempt });
   try {
-    const [kept] = await closed(link, `${inlined(statement)}; COMMIT`);
+    const [kept] = await closed(link, `${script}; COMMIT`);
     const raw = rowOf(kept);
     const now = nowOf(raw);
-    const revision = (ground.seen?.revision ?? 0) + 1;
-    const record = fromRow(stampRow(row, { attempt: numberIn(raw, "attempt"), revision, now }));
+    const revision = (seen?.revision ?? 0) + 1;
+    const record = stampWrite(write, { attempt: numberIn(raw, "attempt"), revision, now });
     return { kind: "committed", record, now, value };
   } catch (error) {
     if (!(error instanceof Error && error.message.includes(GROUND_LOST))) throw error;

@@ -1,6 +1,6 @@
 import type { KeyRecord } from "../../core/record.ts";
 import { RecordCorrupt } from "../../errors.ts";
-import { recordId } from "../row.ts";
+import { recordId } from "../codec.ts";
 import type { Counts, DueQuery, Listed, ListQuery } from "../store.ts";
 import { CLOCK, hexIdOf, inJson, NOW, nowOf, numberIn, recordOf } from "./columns.ts";
 import type { Ask, RawRow, Statement } from "./connector.ts";

@@ -1,4 +1,5 @@
 import type { Statement } from "./connector.ts";
+import type { Parameters } from "./sql.ts";
 
 /**
  * A statement with its parameters written into it, so that several can go in one message and any driver can send it. Its
@@ -9,6 +10,11 @@ export function inlined({ text, values }: Statement): string {
   return text.replace(PARAMETER, (_, number: string, type: string) => {
     return `${literal(values[Number(number) - 1])}::${type}`;
   });
+}
+
+/** As `parameters` of `sql.ts`, for a statement that is never sent with parameters: what is added is written in at once. */
+export function literals(): Parameters {
+  return { values: [], add: (value, type) => `${literal(value)}::${type}` };
 }
 
 /** As `parameters` in `sql.ts` names them. */

@@ -1,6 +1,6 @@
 import type { Identity, RecordState } from "../../core/record.ts";
 import { RecordCorrupt } from "../../errors.ts";
-import { recordId } from "../row.ts";
+import { recordId } from "../codec.ts";
 import type { AuditEntry, Audited, Beat, WorkerName } from "../store.ts";
 import { CLOCK, inJson, instantIn, numberIn } from "./columns.ts";
 import type { Ask, RawRow } from "./connector.ts";

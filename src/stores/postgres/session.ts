@@ -32,17 +32,24 @@ export function transact<Tx, T>(
   work: (tx: Tx) => Awaitable<UnitEnd<T>>,
 ): Promise<T> {
   return connector.lend(async (link) => {
-    await opened(link, `${BEGIN}; SET LOCAL idle_in_transaction_session_timeout = ${idleSetting(bounds)}`);
-    const end = await perform(link, work);
-    switch (end.kind) {
-      case "commit":
-        await closed(link, "COMMIT");
-        return end.value;
-      case "rollback":
-        await rollBack(link);
-        return end.value;
-    }
+    const end = await working(link, async () => {
+      await opened(link, `${BEGIN}; SET LOCAL idle_in_transaction_session_timeout = ${idleSetting(bounds)}`);
+      return await perform(link, work);
+    });
+    if (end.kind === "commit") await closed(link, "COMMIT");
+    else await rollBack(link);
+    return end.value;
   });
+}
+
+/** Carries out what stands between the lending of a connection and the end of its transaction; a throw rolls it back. */
+export async function working<Tx, T>(link: Link<Tx>, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    await rollBack(link);
+    throw whatEnded(error, link);
+  }
 }
 
 /** Begins a transaction; the statements that follow in its first message wait for READ COMMITTED's own snapshot each. */
@@ -59,24 +66,18 @@ export function idleSetting({ idleMs }: UnitBounds): number {
 /** A setting of PostgreSQL is an integer of 32 bits. */
 const LONGEST_SETTING_MS = 2_147_483_647;
 
-/** Sends the script that begins a transaction; one that fails leaves none open. */
+/** Sends the script that begins a transaction. */
 export async function opened<Tx>(link: Link<Tx>, script: string): Promise<readonly PostgresResult[]> {
   try {
     return await link.script(script);
   } catch (error) {
-    await rollBack(link);
     throw link.classify(error);
   }
 }
 
 /** Work that never returns does not keep its connection: the server ends an idle transaction, and that ends the wait. */
 export async function perform<Tx, T>(link: Link<Tx>, work: (tx: Tx) => Awaitable<T>): Promise<T> {
-  try {
-    return await Promise.race([work(link.handle), link.untilBroken]);
-  } catch (error) {
-    await rollBack(link);
-    throw whatEnded(error, link);
-  }
+  return await Promise.race([work(link.handle), link.untilBroken]);
 }
 
 /** A connection that is lost takes its transaction with it, so that this is rolled back either way. */
@@ -108,9 +109,9 @@ async function sendLast<Tx>(link: Link<Tx>, script: string): Promise<readonly Po
 }
 
 /** A statement in a transaction in which an earlier one had failed. */
-const FAILED_TRANSACTION = "25P02";
+export const FAILED_TRANSACTION = "25P02";
 
-function notCommitted(): NotPerformed {
+export function notCommitted(): NotPerformed {
   return new NotPerformed(
     "PostgreSQL rolled the transaction back instead of committing it, because a statement inside it had failed and " +
       "its error was caught. Let database errors leave the unit, or put a savepoint around what may fail.",
@@ -126,7 +127,7 @@ function whatEnded<Tx>(error: unknown, link: Link<Tx>): unknown {
   return classified instanceof StoreContention ? classified : error;
 }
 
-function lostBeforeCommit(broken: Error, cause: unknown): StoreUnavailable {
+export function lostBeforeCommit(broken: Error, cause: unknown): StoreUnavailable {
   const what = `The connection was lost inside a transaction: ${broken.message}`;
   return new StoreUnavailable(`${what}. COMMIT had not been sent, so nothing of it was applied.`, { cause });
 }

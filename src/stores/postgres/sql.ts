@@ -1,6 +1,7 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Due, RecordWrite, Seen } from "../../core/record.ts";
-import { type Row, recordId, TIME_COLUMNS } from "../row.ts";
+import { recordId } from "../codec.ts";
+import { type Row, TIME_COLUMNS } from "../row.ts";
 import type { Patience } from "../store.ts";
 import { CLOCK, COLUMNS, inJson, NOW } from "./columns.ts";
 import type { Statement } from "./connector.ts";
@@ -114,7 +115,9 @@ export function tryClaimStatement(schema: string | null, id: Uint8Array): Statem
  */
 export function advisoryKey(purpose: "claim" | "migrate", schema: string | null, id: Uint8Array): string {
   const space = `oncekey ${purpose} ${JSON.stringify(schema)} `;
-  return createHash("sha256").update(space).update(id).digest().readBigInt64BE().toString();
+  return hash("sha256", Buffer.concat([Buffer.from(space), id]), "buffer")
+    .readBigInt64BE()
+    .toString();
 }
 
 /** The version that a compare-and-set compares, of a row named `record`. */

@@ -1,6 +1,7 @@
 import type { Due, Identity, KeyRecord, RecordWrite, Seen } from "../../core/record.ts";
 import { OncekeyError, StoreContention } from "../../errors.ts";
-import { fromRow, type Row, recordId, stampRow, toRow } from "../row.ts";
+import { recordId } from "../codec.ts";
+import { type Row, stampWrite, toRow } from "../row.ts";
 import type { Looked, Patience, Replaced, Standing } from "../store.ts";
 import { nowOf, numberIn, recordOf } from "./columns.ts";
 import type { Ask, RawRow } from "./connector.ts";
@@ -33,7 +34,7 @@ export function verbs(ask: Ask, tables: Tables): Verbs {
         const now = nowOf(raw);
         if (raw["made_attempt"] !== null) {
           const attempt = numberIn(raw, "made_attempt");
-          return { inserted: true, record: fromRow(stampRow(row, { attempt, revision: 1, now })), now };
+          return { inserted: true, record: stampWrite(write, { attempt, revision: 1, now }), now };
         }
         const record = recordOf(raw, write.identity);
         if (record !== null) return { inserted: false, record, now };
@@ -48,7 +49,7 @@ export function verbs(ask: Ask, tables: Tables): Verbs {
       if (raw === undefined) return judgeStanding(await read(seen.identity), { seen, write, patience });
       const now = nowOf(raw);
       const version = { attempt: numberIn(raw, "attempt"), revision: seen.revision + 1, now };
-      return { kind: "replaced", record: fromRow(stampRow(row, version)), now };
+      return { kind: "replaced", record: stampWrite(write, version), now };
     },
   };
 }

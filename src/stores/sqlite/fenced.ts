@@ -1,15 +1,28 @@
-import type { Instant, KeyRecord } from "../../core/record.ts";
 import type { Fenced, FencedEnd, FencedWork, Ground, Looked, UnitEnd } from "../store.ts";
+import type { Access } from "./access.ts";
 import type { SqliteConnection } from "./connection.ts";
 import { insertRecord, nextAttempt, readRecord, replaceRecord } from "./records.ts";
 import type { Unit } from "./unit.ts";
 import { plainlyOn } from "./within.ts";
 
-/** A unit on its ground: whoever has the write lock has every record, so that what is read here stays so. */
-export function fencedUnit<T>(ground: Ground, work: FencedWork<SqliteConnection, T>): Unit<Fenced<T>> {
+/** Runs a unit on its ground; one that is refused is told what stands once its own changes are undone. */
+export async function fenced<T>(
+  { read, unit }: Pick<Access, "read" | "unit">,
+  ground: Ground,
+  work: FencedWork<SqliteConnection, T>,
+): Promise<Fenced<T>> {
+  const end = await unit(fencedUnit(ground, work));
+  if (end.kind !== "refused") return end;
+  return { kind: "refused", ...(await read((file) => readRecord(file, identityOf(ground)))) };
+}
+
+type Ended<T> = Exclude<Fenced<T>, { kind: "refused" }> | { readonly kind: "refused" };
+
+/** Whoever has the write lock has every record, so that what is read here stays so. */
+function fencedUnit<T>(ground: Ground, work: FencedWork<SqliteConnection, T>): Unit<Ended<T>> {
   return (tx) => {
     const looked = plainlyOn(tx, () => readRecord(tx, identityOf(ground)));
-    if (!holds(ground, looked)) return { kind: "rollback", value: { kind: "refused", ...looked } };
+    if (!holds(ground, looked)) return REFUSED;
     const end = work(tx, ground.kind === "held" ? null : plainlyOn(tx, () => nextAttempt(tx)));
     const kept = (settled: FencedEnd<T>) => plainlyOn(tx, () => keep(tx, ground, settled));
     // Whoever runs units refuses a promise; until then it is only handed on.
@@ -26,21 +39,14 @@ function holds({ seen }: Ground, { record }: Looked): boolean {
   return record.owner === seen.owner && record.revision === seen.revision;
 }
 
-function keep<T>(tx: SqliteConnection, { seen }: Ground, end: FencedEnd<T>): UnitEnd<Fenced<T>> {
+function keep<T>(tx: SqliteConnection, { seen }: Ground, end: FencedEnd<T>): UnitEnd<Ended<T>> {
   const { value } = end;
   if (end.kind === "rollback") return { kind: "rollback", value: { kind: "rolled_back", value } };
-  if (seen === null) {
-    const { inserted, record, now } = insertRecord(tx, end.write);
-    return inserted ? committed(record, now, value) : refused(record, now);
-  }
-  const { kind, record, now } = replaceRecord(tx, seen, end.write);
-  return kind === "replaced" ? committed(record, now, value) : refused(record, now);
-}
-
-function committed<T>(record: KeyRecord, now: Instant, value: T): UnitEnd<Fenced<T>> {
+  const written = seen === null ? insertRecord(tx, end.write) : replaceRecord(tx, seen, end.write);
+  const isKept = "inserted" in written ? written.inserted : written.kind === "replaced";
+  if (!isKept || written.record === null) return REFUSED;
+  const { record, now } = written;
   return { kind: "commit", value: { kind: "committed", record, now, value } };
 }
 
-function refused<T>(record: KeyRecord | null, now: Instant): UnitEnd<Fenced<T>> {
-  return { kind: "rollback", value: { kind: "refused", record, now } };
-}
+const REFUSED: UnitEnd<{ readonly kind: "refused" }> = { kind: "rollback", value: { kind: "refused" } };

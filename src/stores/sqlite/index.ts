@@ -1,9 +1,9 @@
 import type { Duration } from "../../core/policy.ts";
-import { recordId } from "../row.ts";
+import { recordId } from "../codec.ts";
 import type { AuditEntry, Capabilities, TransactionalStore } from "../store.ts";
 import { access } from "./access.ts";
 import { run, type SqliteConnection } from "./connection.ts";
-import { fencedUnit } from "./fenced.ts";
+import { fenced } from "./fenced.ts";
 import { countRecords, listAudits, listBeats, listDue, listRecords } from "./lists.ts";
 import { checkSchema } from "./migrations.ts";
 import { purger } from "./purge.ts";
@@ -68,7 +68,7 @@ export function sqliteStore({
       await write((file) => void run(file, "UPDATE oncekey_counter SET last = last"));
     },
     transaction: unit,
-    fenced: (ground, work) => unit(fencedUnit(ground, work)),
+    fenced: (ground, work) => fenced({ read, unit }, ground, work),
     within,
     close,
   };

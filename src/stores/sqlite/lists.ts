@@ -1,6 +1,5 @@
 import type { Identity, Instant } from "../../core/record.ts";
-import { integer, oneOf, orNull, text } from "../codec.ts";
-import { recordId } from "../row.ts";
+import { integer, oneOf, orNull, recordId, text } from "../codec.ts";
 import type { Audited, Beat, Counts, DueQuery, Listed, ListQuery } from "../store.ts";
 import { row, rows, type SqliteConnection, type SqliteValue } from "./connection.ts";
 import { readClock, readRecords } from "./records.ts";

@@ -1,7 +1,7 @@
 import type { Identity, Instant, KeyRecord, RecordWrite, Seen } from "../../core/record.ts";
 import { RecordCorrupt, StoreContention } from "../../errors.ts";
-import { integer } from "../codec.ts";
-import { fromRow, recordId, type StoredRow, stampRow, toRow } from "../row.ts";
+import { integer, recordId } from "../codec.ts";
+import { fromRow, type StoredRow, stampRow, toRow } from "../row.ts";
 import type { Looked, Replaced, Standing } from "../store.ts";
 import { type Fields, row, rows, run, type SqliteConnection, type SqliteValue } from "./connection.ts";
 

@@ -1,5 +1,5 @@
 import type { Answer, Identity, RecordWrite } from "../../../src/core/record.ts";
-import { identityText } from "../../../src/stores/row.ts";
+import { identityText } from "../../../src/stores/codec.ts";
 import { identities, type Mutant, records, times, verbs, writes } from "./mutant.ts";
 
 /** Wrong ways to keep what was written, to tell identities apart and to tell the time. */

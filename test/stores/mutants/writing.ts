@@ -1,5 +1,5 @@
 import type { Identity, KeyRecord } from "../../../src/core/record.ts";
-import { identityText } from "../../../src/stores/row.ts";
+import { identityText } from "../../../src/stores/codec.ts";
 import type { Replaced, Standing } from "../../../src/stores/store.ts";
 import { type Mutant, overwrite, records, verbs, writes } from "./mutant.ts";
 
