@@ -3,7 +3,7 @@ import { finalWords } from "./test/support/reporter.ts";
 
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts", "examples/settlement/test/**/*.test.ts"],
+    include: ["test/**/*.test.ts", "examples/settlement/test/**/*.test.ts", "bench/test/**/*.test.mjs"],
     globalSetup: ["test/support/global-setup.ts"],
     setupFiles: ["test/support/setup.ts"],
     reporters: ["default", finalWords()],

@@ -12,7 +12,7 @@ import {
   TRANSACTION_TRIES,
 } from "./attempt.ts";
 import { answeredFailure, type BeginRequest, CLAIM_TRIES, outcomeOf } from "./begin.ts";
-import { type Asked, claimFlow } from "./claim.ts";
+import { type Asked, claimFlow, type Final } from "./claim.ts";
 import { type Flow, replace } from "./command.ts";
 import type { Context } from "./context.ts";
 import { downstreamKey } from "./downstream-key.ts";
@@ -34,34 +34,18 @@ export interface OneStart {
  * nothing is left to sweep. Its number is 0 until a transaction of its own has begun.
  */
 export function createOneCommitAttempt<Tx>(context: Context<Tx>, start: OneStart): Attempt<Tx> {
-  const { asked, maxRunMs } = start;
-  const { identity, operation } = asked.claim;
-  const { runtime } = context;
-  const controller = new AbortController();
-  const { signal } = controller;
+  const { identity, operation } = start.asked.claim;
+  const draft = draftOf(start.asked);
   const commits = committing(context, start);
-  const draft = stamp(claim(asked.claim), NOTHING_YET);
-  if (draft.state !== "in_progress") throw new Error("A claim is in progress.");
+  const limit = limited(context, start);
+  const { signal } = limit;
   let ended = false;
-  const limit = runtime.timer(maxRunMs);
-  void limit.expired.then(() => {
-    controller.abort(new OutcomeUnknown(`The work did not end within ${maxRunMs} ms.`));
-  });
-  const over = () => {
-    limit.cancel();
-    start.onEnded();
-  };
-  const endBy = (write: () => Promise<Ended | NotOurs>): Promise<Ended | NotOurs> => {
+  const { undo, ...endings } = endingsOf(commits, (write) => {
     if (ended) throw alreadyEnded(draft);
     ended = true;
-    return heldFor<Tx, NotOurs>(context, operation, write().finally(over));
-  };
-  const keep = (state: "completed" | "failed_permanent") => async (answer: Answer) =>
-    await endBy(async () =>
-      endedBy(await commits.commit(() => ({ kind: "keep", state, answer, value: null }))),
-    );
-  const undo = async () => await endBy(commits.undo);
-  const attempt: Attempt<Tx> = {
+    return heldFor<Tx, NotOurs>(context, operation, write().finally(limit.over));
+  });
+  return {
     ...{ identity, operation, signal, record: () => draft },
     get number() {
       return commits.number();
@@ -74,18 +58,46 @@ export function createOneCommitAttempt<Tx>(context: Context<Tx>, start: OneStart
       const end = await commits.commit(run);
       if (end.kind === "undone") return end;
       ended = true;
-      over();
+      limit.over();
       return end;
     }),
-    ...{ complete: keep("completed"), fail: keep("failed_permanent"), release: undo, doubt: undo },
+    ...endings,
     abandon: async (reason) => {
-      controller.abort(new OutcomeUnknown(reason));
+      limit.abort(reason);
       if (!ended) await undo();
       return { kind: "unkept" };
     },
     endBy: () => Promise.reject(new Error(`${operation} has no record to end.`)),
   };
-  return attempt;
+}
+
+function draftOf({ claim: asked }: Asked) {
+  const draft = stamp(claim(asked), NOTHING_YET);
+  if (draft.state !== "in_progress") throw new Error("A claim is in progress.");
+  return draft;
+}
+
+/** Aborts the attempt's signal when its time is up. */
+function limited<Tx>({ runtime }: Context<Tx>, { maxRunMs, onEnded }: OneStart) {
+  const controller = new AbortController();
+  const abort = (reason: string) => controller.abort(new OutcomeUnknown(reason));
+  const limit = runtime.timer(maxRunMs);
+  void limit.expired.then(() => abort(`The work did not end within ${maxRunMs} ms.`));
+  const over = () => {
+    limit.cancel();
+    onEnded();
+  };
+  return { signal: controller.signal, abort, over };
+}
+
+type EndBy = (write: () => Promise<Ended | NotOurs>) => Promise<Ended | NotOurs>;
+
+/** A local effect leaves nothing in doubt: whatever is not kept is undone. */
+function endingsOf<Tx>({ commit, undone }: Committing<Tx>, endBy: EndBy) {
+  const keep = (state: "completed" | "failed_permanent") => async (answer: Answer) =>
+    await endBy(async () => endedBy(await commit(() => ({ kind: "keep", state, answer, value: null }))));
+  const undo = async () => await endBy(undone);
+  return { undo, complete: keep("completed"), fail: keep("failed_permanent"), release: undo, doubt: undo };
 }
 
 /** Of a version that stands nowhere. */
@@ -95,7 +107,7 @@ interface Committing<Tx> {
   readonly number: () => number;
   readonly commit: <T>(run: (tx: Tx) => Awaitable<Worked<T>>) => Promise<OneCommitted<T>>;
   /** Ends without an effect; where a commit is in doubt it is first made sure that it can never be applied. */
-  readonly undo: () => Promise<Ended | NotOurs>;
+  readonly undone: () => Promise<Ended | NotOurs>;
 }
 
 type OneCommitted<T> = Exclude<Transacted<T>, { kind: "lost" }> | NotOurs;
@@ -103,26 +115,23 @@ type OneCommitted<T> = Exclude<Transacted<T>, { kind: "lost" }> | NotOurs;
 /** The commits of one attempt, one after another. */
 function committing<Tx>(context: Context<Tx>, { request, asked }: OneStart): Committing<Tx> {
   const { driver, policy, runtime } = context;
-  const startedMs = runtime.monotonicMs();
+  const untilMs = runtime.monotonicMs() + policy.leaseMs;
   const serially = createQueue();
-  const untilMs = startedMs + policy.leaseMs;
-  let [number, inDoubt] = [0, false];
   const tell = tellingOnce(context, request);
-  const budget = (): Budget =>
-    number === 0
-      ? { untilMs: startedMs + policy.storeTimeoutMs, tries: CLAIM_TRIES }
-      : { untilMs, tries: TRANSACTION_TRIES };
+  let [number, inDoubt] = [0, false];
   const commit = async <T>(run: (tx: Tx) => Awaitable<Worked<T>>): Promise<OneCommitted<T>> => {
+    const begunMs = runtime.monotonicMs();
+    const early = { untilMs: begunMs + policy.storeTimeoutMs, tries: CLAIM_TRIES };
+    const late = { untilMs, tries: TRANSACTION_TRIES };
     const numbered = (tx: Tx, given: number) => {
       number = given;
       return run(tx);
     };
-    const withinMs = Math.max(1, untilMs - runtime.monotonicMs());
+    const withinMs = Math.max(1, untilMs - begunMs);
     const claiming = { asked, run: numbered, retainMs: policy.retentionMs, withinMs };
     try {
-      const end = await driver.drive(oneCommitFlow<Tx, T>(claiming, budget));
-      if (end.kind === "answered") tell(outcomeOf({ kind: "final", decision: end.answered, moved: [] }));
-      else tell("claimed");
+      const end = await driver.drive(oneCommitFlow<Tx, T>(claiming, () => (number === 0 ? early : late)));
+      tell(end.kind === "answered" ? decided(end.answered) : "claimed");
       return end;
     } catch (error) {
       inDoubt = number > 0 && error instanceof StoreUnavailable;
@@ -130,19 +139,21 @@ function committing<Tx>(context: Context<Tx>, { request, asked }: OneStart): Com
       return { kind: "answered", answered: answeredFailure(context, request, error) };
     }
   };
+  const undone = async (): Promise<Ended | NotOurs> => {
+    tell("claimed");
+    const { releasedRetentionMs: retainMs } = policy;
+    if (inDoubt) return await driver.drive(undoFlow(asked, retainMs, { untilMs, tries: CLAIM_TRIES }));
+    return { kind: "kept", record: stamp(renounce(asked.claim, { retainMs }), NOTHING_YET) };
+  };
   return {
     number: () => number,
     commit: (run) => serially(() => commit(run)),
-    undo: () =>
-      serially(async () => {
-        tell("claimed");
-        if (inDoubt)
-          return await driver.drive(
-            undoFlow(asked, policy.releasedRetentionMs, { untilMs, tries: CLAIM_TRIES }),
-          );
-        return { kind: "kept", record: stamp(renounce(asked.claim, { retainMs: 0 }), NOTHING_YET) };
-      }),
+    undone: () => serially(undone),
   };
+}
+
+function decided(decision: Final) {
+  return outcomeOf({ kind: "final", decision, moved: [] });
 }
 
 /** Claims in the ordinary way, which a commit that is still under way cannot outrun, and lets the key go again. */

@@ -20,6 +20,7 @@ function countersIn(registry: Registry) {
     lost: counter("lease_lost", "Attempts that found their key taken from them", "operation"),
     corrupt: counter("records_corrupt", "Records that could not be read", "operation"),
     unused: counter("transactions_unused", "Handlers that never called transaction", "operation"),
+    outside: counter("writes_outside_transaction", "Writes that went round their transaction", "operation"),
     failures: counter("failures", "Failures that no caller was waiting for"),
   };
 }
@@ -39,6 +40,8 @@ function countingOf(counters: Counters, event: EngineEvent): () => void {
       return () => counters.corrupt.inc({ operation: event.operation });
     case "transaction_unused":
       return () => counters.unused.inc({ operation: event.operation });
+    case "write_outside_transaction":
+      return () => counters.outside.inc({ operation: event.operation });
     case "failure":
       return () => counters.failures.inc();
   }

@@ -1,0 +1,49 @@
+/** The whole report for people, as Markdown. */
+export function tableOf({ sections, ...about }) {
+  const { node, oncekey, platform, cpus, cpuModel, loadAverage, takenAt } = about;
+  return [
+    `Node ${node}, oncekey ${oncekey}, ${platform}, ${cpus} × ${cpuModel}`,
+    `Load average ${loadAverage.before} before and ${loadAverage.after} after; taken at ${takenAt}`,
+    "",
+    READING,
+    ...sections.flatMap(sectionOf),
+  ].join("\n");
+}
+
+const READING = `A ratio is the time of the other flow divided by this one's, in the same round: 1 is as fast, 0.5 half as fast.
+All figures are medians over the rounds, with the least and the greatest. Only ratios mean anything on another machine.
+A call is in flight from when it is made until it is answered, the wait for a connection included; as one is answered
+the next is made. In a burst all calls are made at once, and the next burst when the last one is answered.`;
+
+function sectionOf({ store, database, driver, notes, inFlight, calls, rounds, rows }) {
+  const lines = rows.flatMap(linesOf);
+  return [
+    "",
+    `### ${store}, ${inFlight} in flight`,
+    "",
+    `${database}, driver ${driver}; ${notes}; ${rounds} rounds of ${calls} calls of each flow`,
+    "",
+    ...aligned([["flow", "cost of a call", "ratio", "to"], ...lines]),
+  ];
+}
+
+function linesOf({ name, unit, cost, ratios }) {
+  const own = [name, `${shown(cost)} ${unit}`];
+  if (ratios.length === 0) return [[...own, "", ""]];
+  return ratios.map(({ of, ...ratio }, place) => [...(place === 0 ? own : ["", ""]), shown(ratio), of]);
+}
+
+function shown({ median, min, max }) {
+  return `${rounded(median)} (${rounded(min)} – ${rounded(max)})`;
+}
+
+/** Three digits that count. */
+function rounded(number) {
+  return number >= 100 ? number.toFixed(0) : number.toPrecision(3);
+}
+
+function aligned([head, ...body]) {
+  const widths = head.map((_, column) => Math.max(...[head, ...body].map((cells) => cells[column].length)));
+  const line = (cells) => `| ${cells.map((cell, column) => cell.padEnd(widths[column])).join(" | ")} |`;
+  return [line(head), line(widths.map((width) => "-".repeat(width))), ...body.map(line)];
+}
