@@ -70,7 +70,9 @@ async function wentBy(ask: Ask, statement: Statement): Promise<number> {
   return numberIn(only(await ask(statement)), "went");
 }
 
-const OVERDUE = "purge_at <= (SELECT now FROM clock)";
+/** By its own word too, not only by its index: a hand may have set `purge_at` on one that still runs. */
+const OVERDUE = `purge_at <= (SELECT now FROM clock) AND state <> 'in_progress'
+      AND (state <> 'unknown' OR disposition = 'hold')`;
 
 /** Locked rows are somebody's just now; others look after them, or the next call. */
 function removeOverdue({ records }: Tables, limit: number): Statement {
