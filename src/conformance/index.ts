@@ -1,5 +1,7 @@
 import { damageLaws } from "./laws/damage.ts";
 import { dueLaws } from "./laws/due.ts";
+import { fencedLaws } from "./laws/fenced.ts";
+import { rivalLaws } from "./laws/fenced-rivals.ts";
 import { identityLaws } from "./laws/identity.ts";
 import { insertLaws } from "./laws/insert.ts";
 import { keepingLaws } from "./laws/keeping.ts";
@@ -29,4 +31,6 @@ export const storeLaws: readonly StoreLaw[] = [
   ...damageLaws,
   ...transactionLaws,
   ...simultaneousLaws,
+  ...fencedLaws,
+  ...rivalLaws,
 ];

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { storeLaws } from "../../src/conformance/index.ts";
+import { fencedMutants } from "./mutants/fenced.ts";
 import { keepingMutants } from "./mutants/keeping.ts";
 import type { Mutant } from "./mutants/mutant.ts";
 import { transactionMutants } from "./mutants/transaction.ts";
@@ -13,6 +14,7 @@ const mutants: readonly Mutant[] = [
   ...keepingMutants,
   ...workingMutants,
   ...transactionMutants,
+  ...fencedMutants,
 ];
 
 const opened = new Map<string, Promise<Opened>>();

@@ -1,17 +1,20 @@
 import { ok, rejects } from "node:assert/strict";
+import type { Identity, KeyRecord } from "../../core/record.ts";
 import { OncekeyError, RecordCorrupt } from "../../errors.ts";
-import type { Ground } from "../../stores/store.ts";
-import { completed, freshIdentity, freshWord, inProgress } from "../draft.ts";
+import type { Store } from "../../stores/store.ts";
+import { completed, freshIdentity, freshWord, inProgress, released } from "../draft.ts";
 import { holds, insertNew, replaceSeen, stands } from "../expectation.ts";
 import {
   claimableNothing,
   claimableVersion,
   everyGround,
+  goesOn,
   isFree,
+  isRefused,
+  leftNothing,
   mustBeCommitted,
   mustBeRefused,
-  refusesBefore,
-  standsStill,
+  type Standpoint,
   WORKED,
   workOf,
 } from "../ground.ts";
@@ -19,66 +22,58 @@ import { same } from "../same.ts";
 import { type StoreLaw, type StoreSubject, transactional } from "../subject.ts";
 import { commitWith, fence, rollback, settled, transact } from "../unit.ts";
 
-/** What a unit on a ground promises where there is only one. Two records stand for record and effect. */
+/** What a unit on a ground promises while there is no other. Two records stand for record and effect. */
 export const fencedLaws: readonly StoreLaw[] = [
   {
     id: "fenced/commit-keeps-all",
-    promise:
-      "A unit whose ground holds commits its write as the next version of the ground, and what it wrote besides.",
+    promise: "A unit whose ground holds commits its write as the next version, and with it whatever it did.",
     needs: "transactions",
     async check(subject) {
       const store = transactional(subject.store);
       for (const { name, ground, standing, write } of await everyGround(subject)) {
         const work = workOf(subject, write);
         const end = await fence(store, ground, work.unit);
-        const record = holds(mustBeCommitted(end, name), write, `what a unit ${name} committed`);
-        same(record.revision, (standing?.revision ?? 0) + 1, `the revision that a unit ${name} committed`);
-        same("value" in end ? end.value : undefined, WORKED, `the value of a unit ${name}`);
+        const record = holds(mustBeCommitted(end, name), write, `what a unit ${name} wrote`);
+        same(record.revision, (standing?.revision ?? 0) + 1, `the revision that a unit ${name} wrote`);
+        same("value" in end ? end.value : null, WORKED, `the value of a unit ${name}`);
         await stands([store, await subject.another()], record, `the record after a unit ${name}`);
-        await work.hadEffect(store, 1, `a unit ${name}`);
+        await work.hadEffect(store, true, name);
       }
     },
   },
   {
     id: "fenced/rollback-keeps-nothing",
-    promise:
-      "A unit that rolls back keeps nothing, its value is handed back, and nobody holds its ground any more.",
+    promise: "A unit that rolls back keeps nothing and holds nothing on, and its value is handed back.",
     needs: "transactions",
     async check(subject) {
       const store = transactional(subject.store);
-      for (const { name, ground, identity, standing, write } of await everyGround(subject)) {
+      for (const { name, ground, write, ...what } of await everyGround(subject)) {
         const work = workOf(subject, write);
         const end = await fence(store, ground, function* (within) {
           return rollback((yield* work.unit(within)).value);
         });
         same(end, { kind: "rolled_back", value: WORKED }, `the end of a unit ${name} and rolls back`);
-        await work.hadEffect(store, 0, `a unit ${name} and rolled back`);
-        const handles = [store, await subject.another()];
-        await standsStill(handles, identity, standing, `the record after a unit ${name} and rolled back`);
-        await isFree(subject, { identity, standing }, "after a rollback");
+        await leftNothing(subject, what, work, `${name} and rolls back`);
+        await isFree(subject, what, "after a rollback");
       }
     },
   },
   {
     id: "fenced/throw-keeps-nothing",
-    promise:
-      "A unit that throws keeps nothing, its own error comes out, and nobody holds its ground any more.",
+    promise: "A unit that throws keeps nothing and holds nothing on, and its own error comes out.",
     needs: "transactions",
     async check(subject) {
       const store = transactional(subject.store);
       const failure = new Error("the unit failed");
-      for (const { name, ground, identity, standing, write } of await everyGround(subject)) {
+      for (const { name, ground, write, ...what } of await everyGround(subject)) {
         const work = workOf(subject, write);
         const failed = fence(store, ground, function* (within) {
           yield* work.unit(within);
           throw failure;
         });
         await rejects(failed, (error) => error === failure, `a unit ${name} and throws`);
-        await work.hadEffect(store, 0, `a unit ${name} and threw`);
-        const handles = [store, await subject.another()];
-        await standsStill(handles, identity, standing, `the record after a unit ${name} and threw`);
-        await isFree(subject, { identity, standing }, "after a throw");
-        await goesOn(subject);
+        await leftNothing(subject, what, work, `${name} and throws`);
+        await isFree(subject, what, "after a throw");
       }
     },
   },
@@ -87,148 +82,201 @@ export const fencedLaws: readonly StoreLaw[] = [
     promise: "A unit whose ground holds is called once.",
     needs: "transactions",
     async check(subject) {
-      const store = transactional(subject.store);
       for (const { name, ground, write } of await everyGround(subject)) {
         const work = workOf(subject, write);
-        await fence(store, ground, work.unit);
+        await fence(transactional(subject.store), ground, work.unit);
         same(work.begun(), 1, `how often a unit ${name} was called`);
       }
     },
   },
   {
     id: "fenced/another-version-is-refused",
-    promise:
-      "A unit whose ground has another version by now is refused with what stands, and is not called.",
+    promise: "A unit is refused with what stands, and not called, where that is another version by now.",
     needs: "transactions",
     async check(subject) {
       const other = await subject.another();
-      for (const { name, ground, identity, standing, write } of await everyGround(subject)) {
-        const { owner } = standing ?? write;
-        const next = inProgress(subject, { identity, owner });
-        const taken = await (standing === null ? insertNew(other, next) : replaceSeen(other, standing, next));
-        await refusesBefore(subject, { ground, identity, standing: taken, write }, `${name} that is gone`);
+      for (const { name, standing, ...asked } of await everyGround(subject)) {
+        const { identity, write } = asked;
+        const next = inProgress(subject, { identity, owner: standing?.owner ?? write.owner });
+        const now = await (standing === null ? insertNew(other, next) : replaceSeen(other, standing, next));
+        await isRefused(subject, { ...asked, name: `${name} which is gone`, standing: now });
       }
     },
   },
   {
     id: "fenced/owner-and-revision-both-count",
-    promise: "A version is the one that was seen where owner and revision are the same, and not one of them.",
+    promise: "A unit is refused with what stands where only the owner or only the revision is the one seen.",
     needs: "transactions",
     async check(subject) {
-      for (const { name, ground, identity, standing, write } of await everyGround(subject)) {
+      for (const standpoint of await everyGround(subject)) {
+        const { name, ground, identity } = standpoint;
         if (ground.seen === null) continue;
         const { owner, revision } = ground.seen;
-        for (const version of [
-          { owner, revision: revision + 1 },
-          { owner: `not-${owner}`, revision },
-        ]) {
-          const wrong: Ground = { ...ground, seen: { identity, ...version } };
-          await refusesBefore(subject, { ground: wrong, identity, standing, write }, `${name}, half of it`);
-        }
+        const otherOwner = { ...ground, seen: { identity, owner: `not-${owner}`, revision } };
+        const otherRevision = { ...ground, seen: { identity, owner, revision: revision + 1 } };
+        await isRefused(subject, { ...standpoint, name: `${name} of another owner`, ground: otherOwner });
+        await isRefused(subject, { ...standpoint, name: `${name}, one later`, ground: otherRevision });
       }
     },
   },
   {
     id: "fenced/no-record-is-refused",
-    promise: "A unit on a version is refused where no record stands at all, is not called, and makes none.",
+    promise: "A unit on a version is refused, is not called and makes no record where none stands.",
     needs: "transactions",
     async check(subject) {
       const identity = freshIdentity(subject);
       const seen = { identity, owner: `owner-${freshWord(subject)}`, revision: 1 };
-      const write = completed(subject, { identity });
-      for (const ground of [
-        { kind: "held", seen },
-        { kind: "claimable", identity, seen },
-      ] as const) {
-        await refusesBefore(
-          subject,
-          { ground, identity, standing: null, write },
-          `on no record (${ground.kind})`,
-        );
-      }
+      const nothing = { identity, standing: null, write: completed(subject, { identity }) };
+      for (const ground of [{ kind: "held", seen } as const, { kind: "claimable", identity, seen } as const])
+        await isRefused(subject, { ...nothing, name: `on no record (${ground.kind})`, ground });
     },
   },
   {
     id: "fenced/own-change-is-refused",
-    promise:
-      "A unit that changes its ground itself is refused at its end, keeps nothing, and is told what stands then.",
+    promise: "A unit that puts another version on its ground is refused in the end and keeps nothing.",
     needs: "transactions",
     async check(subject) {
-      const store = transactional(subject.store);
-      for (const { name, ground, identity, standing, write } of await everyGround(subject)) {
-        const { owner } = standing ?? write;
-        const change = inProgress(subject, { identity, owner });
+      for (const { name, ground, write, ...what } of await everyGround(subject)) {
+        const { identity, standing } = what;
+        const change = inProgress(subject, { identity, owner: standing?.owner ?? write.owner });
         const work = workOf(subject, write);
-        const end = await fence(store, ground, function* (within) {
-          yield* settled(
-            ground.seen === null ? within.insert(change) : within.replace(ground.seen, change, "wait"),
-          );
+        const end = await fence(transactional(subject.store), ground, function* (within) {
+          const { seen } = ground;
+          yield* settled(seen === null ? within.insert(change) : within.replace(seen, change, "wait"));
           return yield* work.unit(within);
         });
         mustBeRefused(end, standing, `${name} and changes it`);
-        await work.hadEffect(store, 0, `a unit ${name} and changes it`);
-        const handles = [store, await subject.another()];
-        await standsStill(handles, identity, standing, `the record after a unit ${name} and changed it`);
+        await leftNothing(subject, what, work, `${name} and changes it`);
+        await isFree(subject, what, "after a refusal");
       }
     },
   },
   {
     id: "fenced/repeat-is-refused",
     promise:
-      "A unit repeated after a commit whose reply was lost is refused with its own record, and is not called again.",
+      "A unit repeated because its commit's reply was lost is refused with its own record, not called.",
     needs: "transactions",
     async check(subject) {
-      for (const { name, ground, identity, write } of await everyGround(subject)) {
+      for (const { name, ground, write } of await everyGround(subject)) {
         const work = workOf(subject, write);
-        const end = await fence(transactional(subject.store), ground, work.unit);
-        const record = mustBeCommitted(end, name);
-        same(record.writeId, write.writeId, `the write id of a unit ${name}`);
+        const record = mustBeCommitted(await fence(transactional(subject.store), ground, work.unit), name);
         for (const handle of [subject.store, await subject.another()]) {
           mustBeRefused(await fence(transactional(handle), ground, work.unit), record, `${name}, repeated`);
         }
-        same(work.begun(), 1, `how often a unit ${name} was called, with two repeats`);
-        await standsStill([subject.store], identity, record, `the record after a unit ${name}, repeated`);
+        same(work.begun(), 1, `how often a unit ${name} was called that was repeated`);
+        same(record.writeId, write.writeId, `the write id of a unit ${name} that was repeated`);
+        await stands([subject.store], record, `the record after a unit ${name} that was repeated`);
       }
     },
   },
   {
-    id: "fenced/number-was-never-borne",
+    id: "fenced/claim-has-a-new-number",
     promise:
-      "A claim's number is larger than that of any record before, purged ones too; a unit on a held version has none.",
+      "A claim's number is larger than that of every record before, purged ones too; others have none.",
     needs: "transactions",
     async check(subject) {
       const identity = freshIdentity(subject);
-      const handles = [subject.store, await subject.another()].map(transactional);
-      let last = (await insertNew(subject.store, inProgress(subject))).attempt;
-      const grows = (number: number | null, what: string): number => {
-        ok(number !== null && number > last, `${what}: number ${number} after ${last}`);
-        last = number;
-        return number;
+      const last = { number: (await insertNew(subject.store, inProgress(subject))).attempt };
+      const grows = ({ attempt }: KeyRecord, what: string) => {
+        ok(
+          attempt > last.number,
+          `the number of ${what} is ${attempt}, and there was a ${last.number} before`,
+        );
+        last.number = attempt;
       };
-      for (const handle of [...handles, ...handles]) {
-        const { ground, write } = claimableNothing(subject, identity);
-        const first = await fence(handle, ground, function* (_within, number) {
-          return commitWith({ ...write, attempt: grows(number, "a claim where nothing stands") }, null);
+      for (const handle of [subject.store, await subject.another(), subject.store]) {
+        const claimed = await numbered(handle, claimableNothing(subject, identity));
+        grows(claimed, "a claim where nothing stands");
+        const taken = await numbered(handle, claimableVersion(subject, claimed));
+        grows(taken, "a claim of a version");
+        const ending = completed(subject, { identity, retainUntil: PAST });
+        grows(await replaceSeen(handle, taken, ending), "a plain takeover");
+        await gone(subject, identity);
+      }
+      const [held] = await everyGround(subject);
+      if (held !== undefined) await numbered(subject.store, held);
+    },
+  },
+  {
+    id: "fenced/too-large-keeps-nothing",
+    promise:
+      "A unit whose write is larger than the store keeps is told so, keeps nothing and holds nothing on.",
+    needs: "transactions",
+    async check(subject) {
+      const size = subject.store.capabilities.maxRecordBytes + 1;
+      if (size > LARGEST_TRIED) return;
+      const answer = { status: 200, headers: [], body: new Uint8Array(size) };
+      const grounds = await everyGround(subject);
+      for (const { name, ground, write, ...what } of size > LARGE ? grounds.slice(0, 1) : grounds) {
+        const work = workOf(subject, { ...write, answer });
+        const failed = fence(transactional(subject.store), ground, work.unit);
+        await rejects(failed, isTooLarge, `a unit ${name} and writes too much`);
+        await leftNothing(subject, what, work, `${name} and writes too much`);
+        await isFree(subject, what, "after too large a write");
+      }
+    },
+  },
+  {
+    id: "fenced/damage-is-said",
+    promise: "A claim that meets a damaged record is told so, is not called and holds nothing on.",
+    needs: "transactions",
+    async check(subject) {
+      if (subject.damage === undefined) return;
+      const record = await insertNew(subject.store, released(subject));
+      const version = claimableVersion(subject, record);
+      const { identity } = version;
+      const seen = { identity, owner: `not-${record.owner}`, revision: record.revision };
+      const late = { ...version, name: "on a version that is gone", ground: { kind: "held", seen } } as const;
+      await subject.damage(identity);
+      for (const { name, ground, write } of [version, late, claimableNothing(subject, identity)]) {
+        const work = workOf(subject, write);
+        await rejects(
+          fence(transactional(subject.store), ground, work.unit),
+          RecordCorrupt,
+          `a unit ${name}`,
+        );
+        same(work.begun(), 0, `how often a unit ${name} was called that met a damaged record`);
+        await goesOn(subject);
+        const other = transactional(await subject.another());
+        const claimed = await transact(other, function* (within) {
+          return rollback(yield* settled(within.tryClaim(identity)));
         });
-        const claimed = mustBeCommitted(first, "that claims where nothing stands");
-        same(claimed.attempt, last, "the attempt of a record whose write names the number");
-        const again = claimableVersion(subject, claimed);
-        const second = await fence(handle, again.ground, function* (_within, number) {
-          return commitWith({ ...again.write, attempt: grows(number, "a claim of a version") }, number);
-        });
-        const taken = mustBeCommitted(second, "that claims a version");
-        same(taken.attempt, last, "the attempt of a record whose write names the number");
-        const held = { kind: "held", seen: taken } as const;
-        const third = await fence(handle, held, function* (_within, number) {
-          return commitWith({ ...again.write, writeId: "x", attempt: taken.attempt }, number);
-        });
-        void third;
+        same(claimed, true, `whether the record could be claimed after a unit ${name}`);
       }
     },
   },
 ];
 
-async function goesOn(subject: StoreSubject): Promise<void> {
-  const record = await insertNew(subject.store, inProgress(subject));
-  await stands([await subject.another()], record, "a record that was inserted afterwards");
+/** So many bytes take seconds each time. */
+const LARGE = 268_435_456;
+
+/** More bytes would ask for the machine's limits and not for the store's. */
+const LARGEST_TRIED = 1_073_741_824;
+
+const PAST = { at: 1_000_000_000_000 };
+
+function isTooLarge(error: unknown): boolean {
+  return error instanceof OncekeyError && error.code === "record_too_large";
+}
+
+/** Commits a unit whose write names the number that it was given, if it is a claim. */
+async function numbered(handle: Store, { name, ground, write }: Standpoint): Promise<KeyRecord> {
+  const end = await fence(transactional(handle), ground, function* (within, number) {
+    yield* settled(within.read(write.identity));
+    return commitWith({ ...write, attempt: number ?? write.attempt }, number);
+  });
+  const record = mustBeCommitted(end, name);
+  const given = "value" in end ? end.value : null;
+  same(given, ground.kind === "held" ? null : record.attempt, `the number given to a unit ${name}`);
+  return record;
+}
+
+/** Purges until the identity is gone, or waits for the store to drop it by itself. */
+async function gone(subject: StoreSubject, identity: Identity): Promise<void> {
+  for (let looks = 0; looks < 400; looks++) {
+    await subject.store.purge(1_000);
+    if ((await subject.store.read(identity)).record === null) return;
+    await subject.pause(25);
+  }
+  throw new Error("A record whose retention was over never went.");
 }

@@ -223,7 +223,8 @@ export const simultaneousLaws: readonly StoreLaw[] = [
 
 type Transactional = TransactionalStore<unknown, Settling>;
 
-async function two(
+/** Both handles, for laws in which one meets the other. */
+export async function two(
   subject: StoreSubject,
 ): Promise<{ readonly store: Transactional; readonly other: Transactional }> {
   return { store: transactional(subject.store), other: transactional(await subject.another()) };
@@ -237,7 +238,8 @@ function open<T>(store: Transactional, unit: (within: Within) => Promise<UnitEnd
 /** Longer than any answer that waits for nobody; what waits would wait for the end of the test itself. */
 const AT_ONCE_MS = 5_000;
 
-async function atOnce<T>({ pause }: StoreSubject, answer: Promise<T>, what: string): Promise<T> {
+/** Fails where an answer waits for a transaction that is open. */
+export async function atOnce<T>({ pause }: StoreSubject, answer: Promise<T>, what: string): Promise<T> {
   let settled = false;
   const end = () => {
     settled = true;
