@@ -149,4 +149,25 @@ describe.skipIf(!postgresIsHere())("a transaction on PostgreSQL", () => {
     expect(await sql.rows("open")).toHaveLength(1);
     expect(await other.engine.begin(request)).toMatchObject({ kind: "replay" });
   });
+
+  test.each(["two", "one"] as const)(
+    "may sit idle for what is left of its lease and no longer, with commits: %s",
+    async (commits) => {
+      const pool = new Pool({ connectionString: sql.url, max: 1 });
+      onTestFinished(() => pool.end());
+      const store = postgresStore<PoolClient>({ pool });
+      const { engine } = sqlEngineOn(store, { requestTimeout: "20s", lease: "30s" });
+      const request = { operation: "idle", principal: "alice", key: commits, commits };
+      const said = await engine.runInTransaction(request, async (tx) => {
+        const { rows } = await tx.query(
+          "select setting::int as ms from pg_settings where name = 'idle_in_transaction_session_timeout'",
+        );
+        return Number(rows[0]?.ms);
+      });
+      expect(said).toBeLessThanOrEqual(30_000);
+      expect(said).toBeGreaterThan(20_000);
+      const { rows } = await pool.query("show idle_in_transaction_session_timeout");
+      expect(rows).toEqual([{ idle_in_transaction_session_timeout: "0" }]);
+    },
+  );
 });

@@ -229,8 +229,8 @@ describe.skipIf(!postgresIsHere())("writes of the application's own pg handles",
         held.release();
         const again = await theirs(() => watched.connect());
         await theirs(() => write(again, "given back"));
-        expect(again === held).toBe(true);
         again.release();
+        expect(again === held).toBe(true);
       }),
     );
     expect(told(events)).toMatchObject([{ statement: INSERT }]);

@@ -1,7 +1,7 @@
 import type { Due, Identity, RecordWrite, Seen } from "../../core/record.ts";
 import { recordId } from "../codec.ts";
 import type { Row } from "../row.ts";
-import { CLOCK, inJson, NOW } from "./columns.ts";
+import { inJson, NOW } from "./columns.ts";
 import { literals } from "./literal.ts";
 import { advisoryKey, changed, created, type Tables, versionOf } from "./sql.ts";
 
@@ -44,13 +44,27 @@ export function claimableStatement({ records, attempts }: Tables, { identity, se
     seen === null
       ? `CASE WHEN record.id IS NULL THEN ${number} END`
       : `(SELECT ${number} FROM ${records} AS record WHERE ${versionOf(seen, add)} FOR NO KEY UPDATE SKIP LOCKED)`;
-  const text = `WITH ${CLOCK} SELECT ${NOW}, ${inJson("record")} AS record, ${free} AS number
-    FROM clock LEFT JOIN ${records} AS record ON record.id = ${add(recordId(identity), "bytea")}`;
-  return text;
+  return `SELECT ${NOW}, ${inJson("record")} AS record, ${free} AS number
+    FROM ${ARRIVAL} LEFT JOIN ${records} AS record ON record.id = ${add(recordId(identity), "bytea")}`;
 }
 
-/** In the error of a write that met another version than its unit stood on. */
-export const GROUND_LOST = "oncekey: another version stands";
+/**
+ * True for the error of a `concludeStatement` that met another version than its unit stood on, however a layer wrapped it.
+ * Those of layers quote the statement too, in which no number stands behind the words.
+ */
+export function isGroundLost(error: unknown): boolean {
+  for (let cause = error, depth = 0; cause instanceof Error && depth < DEEPEST_CAUSE; depth += 1) {
+    if (LOST.test(cause.message)) return true;
+    cause = cause.cause;
+  }
+  return false;
+}
+
+const GROUND_LOST = "oncekey: another version stands";
+const LOST = new RegExp(`${GROUND_LOST} \\d|"oncekey_records_pkey"`);
+
+/** Against circles; layers wrap once or twice. */
+const DEEPEST_CAUSE = 5;
 
 /** A unit's last write. */
 export interface Concluding {
@@ -65,22 +79,25 @@ export interface Concluding {
 /** Writes the last version of a unit, or fails, so that a COMMIT behind it in the same message is skipped. */
 export function concludeStatement({ records }: Tables, { seen, row, attempt, besides }: Concluding): string {
   const { add } = literals();
-  const text = `WITH ${CLOCK}, kept AS (${seen === null ? creation() : replacement(seen)}
-      RETURNING ${inJson("updated_at")} AS now, attempt::text AS attempt)
-    SELECT ${besides === undefined ? "" : `${besides}, `}max(now) AS now, max(attempt) AS attempt,
-      CASE count(*) WHEN 1 THEN 1 ELSE ('${GROUND_LOST} ' || count(*))::integer END AS kept FROM kept`;
-  return text;
-
-  function creation(): string {
+  const more = besides === undefined ? "" : `${besides}, `;
+  const stamped = `${inJson("updated_at")} AS now, attempt::text AS attempt`;
+  if (seen === null) {
     const written = [["id", add(row.id, "bytea")] as const, ...created(row, attempt, add)];
     return `INSERT INTO ${records} (${written.map(([column]) => column).join(", ")})
-      SELECT ${written.map(([, value]) => value).join(", ")} FROM clock ON CONFLICT (id) DO NOTHING`;
+      SELECT ${written.map(([, value]) => value).join(", ")} FROM ${ARRIVAL} RETURNING ${more}${stamped}`;
   }
-
-  function replacement(version: Seen): string {
-    return `UPDATE ${records} AS record SET ${changed(row, attempt, add)} FROM clock WHERE ${versionOf(version, add)}`;
-  }
+  return `WITH kept AS (
+      UPDATE ${records} AS record SET ${changed(row, attempt, add)} FROM ${ARRIVAL}
+      WHERE ${versionOf(seen, add)} RETURNING ${stamped})
+    SELECT ${more}max(now) AS now, max(attempt) AS attempt,
+      CASE count(*) WHEN 1 THEN 1 ELSE ('${GROUND_LOST} ' || count(*))::integer END AS kept FROM kept`;
 }
+
+/**
+ * The database's now for statements that wait for nobody: when their message arrived. Unlike the materialised clock of
+ * those that may wait it costs the server nothing to plan.
+ */
+const ARRIVAL = "(SELECT date_trunc('milliseconds', statement_timestamp()) AS now) AS clock";
 
 /** Bounds how long this transaction may sit idle; a setting of its own, which ends with it. */
 function idleBound(idleMs: string): string {

@@ -8,8 +8,8 @@ import type { Connector, Link, RawRow } from "./connector.ts";
 import {
   claimableStatement,
   concludeStatement,
-  GROUND_LOST,
   holdStatement,
+  isGroundLost,
   lockStatement,
 } from "./fenced-sql.ts";
 import { BEGIN, closed, idleSetting, opened, perform, rollBack, working } from "./session.ts";
@@ -102,7 +102,7 @@ async function conclude<Tx, T>(
     const record = stampWrite(write, { attempt: numberIn(raw, "attempt"), revision, now });
     return { kind: "committed", record, now, value };
   } catch (error) {
-    if (!(error instanceof Error && error.message.includes(GROUND_LOST))) throw error;
+    if (!isGroundLost(error)) throw error;
     return { kind: "refused", ...(await readIn(link, tables, write.identity)) };
   }
 }
