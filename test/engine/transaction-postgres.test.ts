@@ -1,5 +1,7 @@
 import { Client, Pool, type PoolClient } from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { claim } from "../../src/core/transition.ts";
+import { askedFor } from "../../src/engine/begin.ts";
 import type { Worked } from "../../src/engine/transaction.ts";
 import { postgresStore } from "../../src/stores/postgres/index.ts";
 import { sweep } from "../../src/worker/tick.ts";
@@ -148,6 +150,27 @@ describe.skipIf(!postgresIsHere())("a transaction on PostgreSQL", () => {
     expect(await transacting).toMatchObject({ kind: "committed" });
     expect(await sql.rows("open")).toHaveLength(1);
     expect(await other.engine.begin(request)).toMatchObject({ kind: "replay" });
+  });
+
+  test("CR-05: a claim that waited for somebody's open insert is made once that rolls back, and runs", async () => {
+    const { engine } = sqlEngineOn(sql.store);
+    const request = requestFor("rolled back");
+    const begun = await sql.other.transaction(async (tx) => {
+      const draft = { ...askedFor(engine.context, request).claim, owner: "somebody else" };
+      await sql.other.within(tx).insert(claim(draft));
+      const claiming = engine.begin(request);
+      await until(async () => {
+        const { rows } = await admin.query("select 1 from pg_locks where not granted");
+        return rows.length > 0;
+      });
+      return { kind: "rollback", value: { claiming } };
+    });
+    const attempt = proceeded(await begun.claiming);
+    expect(await attempt.complete(answerOf("ran"))).toMatchObject({ kind: "kept" });
+    expect(await standing(sql.store, request)).toMatchObject({
+      state: "completed",
+      owner: attempt.record().owner,
+    });
   });
 
   test.each(["two", "one"] as const)(
