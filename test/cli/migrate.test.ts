@@ -37,7 +37,7 @@ describe.skipIf(!postgresIsHere())("oncekey migrate postgres://", () => {
     const first = await oncekey("migrate", secret);
     expect(first).toMatchObject({ code: 0, stderr: "" });
     expect(first.stdout).toBe(
-      `Applied to ${url}:\n  1  records, audit and beats\n  2  rows are checked when they are read\n`,
+      `Applied to ${url}:\n  1  records, audit and beats\n  2  rows are checked when they are read\n  3  one call claims or finds\n`,
     );
     expect(await oncekey("migrate", secret)).toMatchObject({
       ...{ code: 0, stdout: `Nothing to do: ${url} has every migration.\n` },
@@ -54,6 +54,7 @@ describe.skipIf(!postgresIsHere())("oncekey migrate postgres://", () => {
       applied: [
         { version: 1, name: "records, audit and beats" },
         { version: 2, name: "rows are checked when they are read" },
+        { version: 3, name: "one call claims or finds" },
       ],
     });
     expect(JSON.parse((await oncekey("migrate", secret, "--json")).stdout)).toEqual({ applied: [] });

@@ -152,7 +152,11 @@ describe.skipIf(!postgresIsHere())("the PostgreSQL store's statements", () => {
       "oncekey_records_correlation",
       (store) => store.list({ limit: 10, correlationId: "of nobody" }),
     ],
-    ["a claim", "oncekey_records_pkey", (store) => store.insert(claimOf(httpIdentity("new")))],
+    [
+      "a record",
+      "oncekey_records_pkey",
+      (store) => store.insert({ ...claimOf(httpIdentity("new")), reference: new Uint8Array(1) }),
+    ],
     ["a look-up", "oncekey_records_pkey", (store) => store.read(httpIdentity("k7", "p7"))],
   ];
   test.each(byIndex)(
@@ -173,7 +177,30 @@ describe.skipIf(!postgresIsHere())("the PostgreSQL store's statements", () => {
       }
     },
   );
+
+  test("a claim: one trip, and the function reads by the primary key and never through the table", async () => {
+    const { pool } = database.open();
+    for (const key of ["new", "k7"]) {
+      const { recorded, recording } = record(pool);
+      await postgresStore({ pool: recording }).insert(claimOf(httpIdentity(`${key} claim`)));
+      expect(recorded).toHaveLength(1);
+      await database.admin.query("begin");
+      const before = await scans(database.admin);
+      for (const { text, values } of recorded) await database.admin.query(text, [...values]);
+      const after = await scans(database.admin);
+      await database.admin.query("rollback");
+      expect(after).toEqual({ ...before, byIndex: before.byIndex + 1 });
+    }
+  });
 });
+
+/** How often this session has read the records so far; only differences mean something. */
+async function scans(client: Client): Promise<{ readonly whole: number; readonly byIndex: number }> {
+  const { rows } = await client.query(
+    "select seq_scan, idx_scan from pg_stat_xact_user_tables where relname = 'oncekey_records'",
+  );
+  return { whole: Number(rows[0]?.seq_scan), byIndex: Number(rows[0]?.idx_scan) };
+}
 
 /** Enough rows of every kind that reading them all would be dearer than any index. */
 async function fill({ open, admin }: TestDatabase): Promise<void> {

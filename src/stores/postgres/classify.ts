@@ -36,7 +36,7 @@ export function classify(error: unknown, origin: Origin): unknown {
       return schemaMissing(`${said(error)}.`, origin, error);
     case "forbidden": {
       const advice =
-        "Grant the role SELECT, INSERT, UPDATE and DELETE on the oncekey_ tables, USAGE on the sequence.";
+        "Grant the role SELECT, INSERT, UPDATE and DELETE on the oncekey_ tables, USAGE on the sequence, EXECUTE on the function.";
       return new OncekeyError("configuration", `${said(error)}. ${advice}`, { cause: error });
     }
     case "other":
@@ -113,8 +113,8 @@ const CONNECTION_ENDED = /^(?:08...|57P0[1-5]|25P03|25P04)$/;
  */
 const UNAVAILABLE = /^(?:40003|57014|53...|58...|28...|3D000|25006)$/;
 
-/** No such table, schema or column, no such unique index. */
-const SCHEMA = /^(?:42P01|3F000|42703|42P10)$/;
+/** No such table, schema, column or function, no such unique index. */
+const SCHEMA = /^(?:42P01|3F000|42703|42883|42P10)$/;
 
 const FORBIDDEN = "42501";
 

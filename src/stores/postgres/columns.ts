@@ -38,6 +38,25 @@ export const COLUMNS: Readonly<Record<keyof Row<unknown>, ColumnType>> = {
   retain_until: "timestamptz",
 };
 
+/** What a new claim says, in the order in which `oncekey_claim` takes it. */
+export const CLAIM_COLUMNS = [
+  "id",
+  "kind",
+  "principal",
+  "identity_operation",
+  "key",
+  "operation",
+  "effects",
+  "owner",
+  "write_id",
+  "fingerprint_version",
+  "fingerprint_salt",
+  "fingerprint_raw",
+  "fingerprint_canonical",
+  "steps",
+  "correlation_id",
+] as const;
+
 /** The database's now, once for the whole statement, in the milliseconds that a record shows. */
 export const CLOCK = "clock AS MATERIALIZED (SELECT date_trunc('milliseconds', clock_timestamp()) AS now)";
 

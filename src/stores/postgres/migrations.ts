@@ -1,4 +1,5 @@
-import type { Tables } from "./sql.ts";
+import { CLAIM_COLUMNS, COLUMNS } from "./columns.ts";
+import { milliseconds, type Tables } from "./sql.ts";
 
 /** One numbered change of the schema. A released one never changes; each only adds, so that the release before runs on beside it. */
 export interface Migration {
@@ -11,6 +12,7 @@ export interface Migration {
 export const migrations: readonly Migration[] = [
   { version: 1, name: "records, audit and beats", sql: recordsAuditAndBeats },
   { version: 2, name: "rows are checked when they are read", sql: checksDropped },
+  { version: 3, name: "one call claims or finds", sql: claimFunction },
 ];
 
 /** Where the applied ones are written down. */
@@ -94,6 +96,37 @@ function checksDropped({ records }: Tables): string {
   ].map((column) => `oncekey_records_${column}_check`);
   const names = [...ofColumns, "oncekey_records_identity", "oncekey_records_state"];
   return `ALTER TABLE ${records}\n${names.map((name) => `  DROP CONSTRAINT IF EXISTS ${name}`).join(",\n")}`;
+}
+
+/**
+ * The claim as one call, whose plans a session keeps: a duplicate costs it no more than a look, a first request no more than
+ * an insert. Each statement in it has a snapshot of its own; what decides is the primary key. All columns come back empty
+ * where the record that stood was gone again when it was looked for.
+ */
+function claimFunction({ claim, records }: Tables): string {
+  const columns = CLAIM_COLUMNS.join(", ");
+  return `CREATE FUNCTION ${claim}(
+  ${CLAIM_COLUMNS.map((column) => `p_${column} ${COLUMNS[column]}`).join(", ")}, p_lease_ms float8,
+  OUT now text, OUT made_attempt text, OUT record text)
+LANGUAGE plpgsql VOLATILE AS $claim$
+#variable_conflict use_column
+DECLARE
+  at timestamptz := date_trunc('milliseconds', clock_timestamp());
+  made bigint;
+BEGIN
+  now := to_json(at)::text;
+  SELECT to_json(standing)::text INTO record FROM ${records} AS standing WHERE standing.id = p_id;
+  IF FOUND THEN RETURN; END IF;
+  INSERT INTO ${records}
+    (${columns}, state, revision, created_at, claimed_at, updated_at, lease_until)
+  VALUES (${CLAIM_COLUMNS.map((column) => `p_${column}`).join(", ")},
+    'in_progress', 1, at, at, at, at + ${milliseconds("p_lease_ms")})
+  ON CONFLICT (id) DO NOTHING RETURNING attempt INTO made;
+  made_attempt := made::text;
+  IF FOUND THEN RETURN; END IF;
+  now := to_json(date_trunc('milliseconds', clock_timestamp()))::text;
+  SELECT to_json(standing)::text INTO record FROM ${records} AS standing WHERE standing.id = p_id;
+END $claim$`;
 }
 
 /** Each state has the columns that it needs and none of the others'. */

@@ -3,13 +3,15 @@ import type { Due, RecordWrite, Seen } from "../../core/record.ts";
 import { recordId } from "../codec.ts";
 import { type Row, TIME_COLUMNS } from "../row.ts";
 import type { Patience } from "../store.ts";
-import { CLOCK, COLUMNS, inJson, NOW } from "./columns.ts";
+import { CLAIM_COLUMNS, CLOCK, COLUMNS, inJson, NOW } from "./columns.ts";
 import type { Statement } from "./connector.ts";
 
 /** The names of what the migrations make, quoted, in the schema that the user chose. */
 export interface Tables {
   readonly records: string;
   readonly attempts: string;
+  /** The function that claims. */
+  readonly claim: string;
   readonly audit: string;
   readonly beats: string;
   readonly migrations: string;
@@ -20,6 +22,7 @@ export function tablesIn(schema: string | null): Tables {
   return {
     records: `${prefix}oncekey_records`,
     attempts: `${prefix}oncekey_attempts`,
+    claim: `${prefix}oncekey_claim`,
     audit: `${prefix}oncekey_audit`,
     beats: `${prefix}oncekey_beats`,
     migrations: `${prefix}oncekey_migrations`,
@@ -69,6 +72,22 @@ export function insertStatement(
     SELECT ${NOW}, made.attempt::text AS made_attempt, ${inJson("standing")} AS record
     FROM clock LEFT JOIN made ON true LEFT JOIN standing ON true`;
   return { text, values };
+}
+
+/** The same for the one shape that every request has: a claim that is new, by the function of the third migration. */
+export function claimStatement({ claim }: Tables, row: Row<Due>, leaseMs: number): Statement {
+  const { values, add } = parameters();
+  const given = CLAIM_COLUMNS.map((column) => add(row[column], COLUMNS[column]));
+  const text = `SELECT now, made_attempt, record FROM ${claim}(${[...given, add(leaseMs, "float8")].join(", ")})`;
+  return { text, values };
+}
+
+/** How long the lease of a claim is that `claimStatement` can make; `null` for any other write. */
+export function leaseOfClaim(row: Row<Due>, attempt: RecordWrite["attempt"]): number | null {
+  const { state, created_at: created, claimed_at: claimed, lease_until: lease, reference } = row;
+  const isNew = [created, claimed].every((due) => "inMs" in due && due.inMs === 0);
+  if (state !== "in_progress" || attempt !== "next" || reference !== null || !isNew) return null;
+  return lease !== null && "inMs" in lease ? lease.inMs : null;
 }
 
 /** Which version, what to put in its place, and whether to wait for a lock on it. */

@@ -5,7 +5,15 @@ import { type Row, stampWrite, toRow } from "../row.ts";
 import type { Looked, Patience, Replaced, Standing } from "../store.ts";
 import { nowOf, numberIn, recordOf } from "./columns.ts";
 import type { Ask, RawRow } from "./connector.ts";
-import { insertStatement, readStatement, replaceStatement, type Tables, tryClaimStatement } from "./sql.ts";
+import {
+  claimStatement,
+  insertStatement,
+  leaseOfClaim,
+  readStatement,
+  replaceStatement,
+  type Tables,
+  tryClaimStatement,
+} from "./sql.ts";
 
 /** The verbs on one record, wherever `ask` sends them: each in its own transaction, or all in the caller's. */
 export interface Verbs {
@@ -29,8 +37,11 @@ export function verbs(ask: Ask, tables: Tables): Verbs {
     read,
     insert: async (write) => {
       const row = sizedRow(write);
+      const leaseMs = leaseOfClaim(row, write.attempt);
+      const statement =
+        leaseMs === null ? insertStatement(tables, row, write.attempt) : claimStatement(tables, row, leaseMs);
       for (let look = 0; look < LOOKS; look += 1) {
-        const raw = only(await ask(insertStatement(tables, row, write.attempt)));
+        const raw = only(await ask(statement));
         const now = nowOf(raw);
         if (raw["made_attempt"] !== null) {
           const attempt = numberIn(raw, "made_attempt");
