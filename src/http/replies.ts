@@ -118,7 +118,8 @@ export function undoneInTime(): Reply {
 
 /** The store failed while the effect was being committed, and it is proved that it was not. */
 export function undoneByStore(): Reply {
-  return problem("store_unavailable", { detail: "What had been begun was undone.", retryAfterMs: RETRY_MS });
+  const detail = "What had been begun was undone.";
+  return problem("store_unavailable", { detail, effect: "none", retryAfterMs: RETRY_MS });
 }
 
 /** Long enough for a store to come back, short enough for a person who waits. */

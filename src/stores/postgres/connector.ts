@@ -15,8 +15,11 @@ export type Ask = (statement: Statement) => Promise<readonly RawRow[]>;
 /** What of a driver the store needs; `Tx` is the handle that its users know. */
 export interface Connector<Tx> {
   readonly schema: string | null;
-  /** Lends one connection, and takes it back however the work ends. */
-  lend<T>(work: (link: Link<Tx>) => Promise<T>): Promise<T>;
+  /**
+   * Lends one connection, and takes it back however the work ends. Where `withinMs` is over, nobody waits any more: the
+   * connection counts as broken, so that a server which never answers does not keep it.
+   */
+  lend<T>(work: (link: Link<Tx>) => Promise<T>, withinMs: number | null): Promise<T>;
   /** Statements on a handle that somebody else holds, inside whatever transaction it is in. */
   inside(tx: Tx): Ask;
   /** Where a handle leads to; only for messages to people. */

@@ -12,7 +12,16 @@ import {
   isGroundLost,
   lockStatement,
 } from "./fenced-sql.ts";
-import { BEGIN, closed, idleSetting, opened, perform, rollBack, working } from "./session.ts";
+import {
+  BEGIN,
+  closed,
+  idleSetting,
+  opened,
+  perform,
+  rollBack,
+  type SessionBounds,
+  working,
+} from "./session.ts";
 import { readStatement, type Tables } from "./sql.ts";
 import { isVersion, only, sizedRow } from "./verbs.ts";
 
@@ -28,9 +37,9 @@ export interface FencedOn<Tx> {
  */
 export function fenced<Tx, T>(
   { connector, tables }: FencedOn<Tx>,
-  { ground, work, bounds }: { ground: Ground; work: FencedWork<Tx, T>; bounds: UnitBounds },
+  { ground, work, bounds }: { ground: Ground; work: FencedWork<Tx, T>; bounds: SessionBounds },
 ): Promise<Fenced<T>> {
-  return connector.lend(async (link) => {
+  const carriedOut = async (link: Link<Tx>): Promise<Fenced<T>> => {
     const worked = await working(link, async (): Promise<Worked<T>> => {
       const standing = await begin(link, { tables, ground, schema: connector.schema, bounds });
       if (standing.kind !== "holds") return standing;
@@ -43,7 +52,8 @@ export function fenced<Tx, T>(
     if (worked.kind === "commit") return await conclude(link, tables, ground, worked);
     await rollBack(link);
     return worked;
-  });
+  };
+  return connector.lend(carriedOut, bounds.longestMs ?? null);
 }
 
 /** How a unit ended before its commit. */

@@ -11,7 +11,7 @@ export function pgConnector<Client extends PostgresClient>(
   const stopListening = outliveConnections(pool);
   return {
     schema,
-    lend: (work) => borrow(pool, schema, work),
+    lend: (work, withinMs) => borrow(pool, schema, { work, withinMs }),
     inside: (client) => async (statement) => {
       try {
         return rowsOf(await send(client, statement));
@@ -45,20 +45,31 @@ function outlived(): void {}
 async function borrow<Client extends PostgresClient, T>(
   pool: PostgresPool<Client>,
   schema: string | null,
-  work: (link: Link<Client>) => Promise<T>,
+  { work, withinMs }: { work: (link: Link<Client>) => Promise<T>; withinMs: number | null },
 ): Promise<T> {
   const client = await checkOut(pool, schema);
   const link = linkTo<Client>(client, schema);
   // A lent client that fails while no query of its is under way emits an error; without a listener that ends the process.
   client.on("error", link.breaks);
   client.off("error", outlived);
+  const tooLong = withinMs === null ? undefined : breakAfter(link, withinMs);
   try {
     return await work(link);
   } finally {
+    clearTimeout(tooLong);
     client.release(link.broken());
     client.off("error", link.breaks);
   }
 }
+
+/** A server that never answers keeps no connection: the pool drops this one. */
+function breakAfter<Client>(link: Link<Client>, ms: number) {
+  const silent = () => link.breaks(new Error(`PostgreSQL had not answered within ${Math.round(ms)} ms`));
+  return setTimeout(silent, Math.min(ms, LONGEST_TIMER_MS));
+}
+
+/** Node turns longer ones into 1 ms. */
+const LONGEST_TIMER_MS = 2_147_483_647;
 
 function linkTo<Client extends PostgresClient>(client: Client, schema: string | null): Link<Client> {
   const origin = { client, schema };
@@ -74,7 +85,7 @@ function linkTo<Client extends PostgresClient>(client: Client, schema: string | 
   };
   const watched = async <T>(asked: Promise<T>): Promise<T> => {
     try {
-      return await asked;
+      return await Promise.race([asked, untilBroken]);
     } catch (error) {
       if (endsConnection(error)) breaks(error);
       throw error;

@@ -12,7 +12,7 @@ import type { Ask, Connector, Link } from "./connector.ts";
 export function autocommit<Tx>(connector: Connector<Tx>): Ask {
   return async (statement) => {
     try {
-      return await connector.lend((link) => link.ask(statement));
+      return await connector.lend((link) => link.ask(statement), LONGEST_ANSWER_MS);
     } catch (error) {
       if (!(error instanceof StoreContention) || sqlState(error) !== SERIALIZATION_FAILURE) throw error;
     }
@@ -22,16 +22,19 @@ export function autocommit<Tx>(connector: Connector<Tx>): Ask {
   };
 }
 
+/** Longer than any lock that a lone statement may wait for; whoever asked has given up long before. */
+const LONGEST_ANSWER_MS = 120_000;
+
 /** For units that wait for nothing but the server. */
 export const SHORT: UnitBounds = { idleMs: 10_000 };
 
 /** Runs `work` in one transaction at READ COMMITTED, and ends it as `work` says; a throw rolls it back. */
 export function transact<Tx, T>(
   connector: Connector<Tx>,
-  bounds: UnitBounds,
+  { longestMs = null, ...bounds }: SessionBounds,
   work: (tx: Tx) => Awaitable<UnitEnd<T>>,
 ): Promise<T> {
-  return connector.lend(async (link) => {
+  const worked = async (link: Link<Tx>) => {
     const end = await working(link, async () => {
       await opened(link, `${BEGIN}; SET LOCAL idle_in_transaction_session_timeout = ${idleSetting(bounds)}`);
       return await perform(link, work);
@@ -39,7 +42,13 @@ export function transact<Tx, T>(
     if (end.kind === "commit") await closed(link, "COMMIT");
     else await rollBack(link);
     return end.value;
-  });
+  };
+  return connector.lend(worked, longestMs);
+}
+
+export interface SessionBounds extends UnitBounds {
+  /** How long the connection may be lent in all; without it as long as the work takes. */
+  readonly longestMs?: number | null;
 }
 
 /** Carries out what stands between the lending of a connection and the end of its transaction; a throw rolls it back. */

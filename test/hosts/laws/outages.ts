@@ -168,7 +168,7 @@ async function uncommitted(subject: HostSubject): Promise<void> {
   const key = subject.newKey();
   const request = { target: "/charges", ...json(key, {}) };
   const first = await send(served.port, request);
-  problemOf(first, "store_unavailable", { retryAfter: true });
+  problemOf(first, "store_unavailable", { retryAfter: true, effect: "none" });
   assert.equal((await served.record(key))?.state, "released");
   assert.equal(await subject.effects(key), 0);
 }
