@@ -68,7 +68,7 @@ export function* fencedFlow<Tx, T>(
 ): TransactionFlow<FencedOutcome<T>, Tx> {
   for (let current = held; ; ) {
     const from = current;
-    const ground = { kind: "held", seen: seen(from) } as const;
+    const ground = { kind: "held", seen: seen(from), from } as const;
     const end = yield* persist(budget, () => fenced(withinMs, ground, (tx: Tx) => unitOn(tx, from)));
     if (end.kind === "busy") throw new Error("A store was busy with a version that a unit waits for.");
     if (end.kind !== "refused") return end;

@@ -97,8 +97,11 @@ export interface UnitBounds {
 
 /** What must be so before a unit runs, and stays so until its commit. */
 export type Ground =
-  /** The version that was seen; waits for whoever holds its row, since that may be this unit's own lost commit. */
-  | { readonly kind: "held"; readonly seen: Seen }
+  /**
+   * The version that was seen; waits for whoever holds its row, since that may be this unit's own lost commit. Where the
+   * caller has the version itself (`from`), what the unit's write leaves as it was need not be sent again.
+   */
+  | { readonly kind: "held"; readonly seen: Seen; readonly from?: KeyRecord }
   /** A record that is free to be claimed: none at all, or the version that was seen. Never waits for another claim. */
   | { readonly kind: "claimable"; readonly identity: Identity; readonly seen: Seen | null };
 
@@ -111,7 +114,7 @@ export type Fenced<T> =
   | { readonly kind: "rolled_back"; readonly value: T }
   /** Another version stands than the ground or the write asked for; nothing of the unit was kept. */
   | { readonly kind: "refused"; readonly record: KeyRecord | null; readonly now: Instant }
-  /** Another unit is claiming the identity just now (`claimable` only). */
+  /** Another unit is claiming the identity, or holds the version that was seen, just now (`claimable` only). */
   | { readonly kind: "busy" };
 
 /** The verbs inside a transaction; what they write is there once it commits. */

@@ -1,4 +1,4 @@
-import type { Due, Identity, RecordWrite, Seen } from "../../core/record.ts";
+import type { Due, Identity, KeyRecord, RecordWrite, Seen } from "../../core/record.ts";
 import { recordId } from "../codec.ts";
 import type { Row } from "../row.ts";
 import { inJson, NOW } from "./columns.ts";
@@ -72,12 +72,17 @@ export interface Concluding {
   readonly seen: Seen | null;
   readonly row: Row<Due>;
   readonly attempt: RecordWrite["attempt"];
+  /** Columns that it leaves as they were. */
+  readonly same?: ReadonlySet<string>;
   /** A column of its answer besides. */
   readonly besides?: string;
 }
 
 /** Writes the last version of a unit, or fails, so that a COMMIT behind it in the same message is skipped. */
-export function concludeStatement({ records }: Tables, { seen, row, attempt, besides }: Concluding): string {
+export function concludeStatement(
+  { records }: Tables,
+  { seen, row, attempt, same, besides }: Concluding,
+): string {
   const { add } = literals();
   const more = besides === undefined ? "" : `${besides}, `;
   const stamped = `${inJson("updated_at")} AS now, attempt::text AS attempt`;
@@ -87,10 +92,33 @@ export function concludeStatement({ records }: Tables, { seen, row, attempt, bes
       SELECT ${written.map(([, value]) => value).join(", ")} FROM ${ARRIVAL} RETURNING ${more}${stamped}`;
   }
   return `WITH kept AS (
-      UPDATE ${records} AS record SET ${changed(row, attempt, add)} FROM ${ARRIVAL}
+      UPDATE ${records} AS record SET ${changed(row, attempt, add, same)} FROM ${ARRIVAL}
       WHERE ${versionOf(seen, add)} RETURNING ${stamped})
     SELECT ${more}max(now) AS now, max(attempt) AS attempt,
       CASE count(*) WHEN 1 THEN 1 ELSE ('${GROUND_LOST} ' || count(*))::integer END AS kept FROM kept`;
+}
+
+/** The columns of what a version took over from the one before it. */
+export function unchanged(write: RecordWrite, from: KeyRecord): ReadonlySet<string> {
+  const { fingerprint: next } = write;
+  const { fingerprint: before } = from;
+  const at = (due: Due) => ("at" in due ? due.at : null);
+  const same: readonly (readonly [column: string, isSame: boolean])[] = [
+    ["operation", write.operation === from.operation],
+    ["effects", write.effects === from.effects],
+    ["owner", write.owner === from.owner],
+    ["attempt", write.attempt === from.attempt],
+    ["correlation_id", write.correlationId === from.correlationId],
+    ["reference", write.reference === from.reference],
+    ["steps", write.steps.size === 0 && from.steps.size === 0],
+    ["created_at", at(write.createdAt) === from.createdAt],
+    ["claimed_at", at(write.claimedAt) === from.claimedAt],
+    ["fingerprint_version", next.version === before.version],
+    ["fingerprint_salt", next.salt === before.salt],
+    ["fingerprint_raw", next.raw === before.raw],
+    ["fingerprint_canonical", next.canonical === before.canonical],
+  ];
+  return new Set(same.flatMap(([column, isSame]) => (isSame ? [column] : [])));
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Identity } from "../../core/record.ts";
+import type { Identity, RecordWrite } from "../../core/record.ts";
 import { recordId } from "../codec.ts";
 import { stampWrite } from "../row.ts";
 import type { Fenced, FencedEnd, FencedWork, Ground, UnitBounds } from "../store.ts";
@@ -11,6 +11,7 @@ import {
   holdStatement,
   isGroundLost,
   lockStatement,
+  unchanged,
 } from "./fenced-sql.ts";
 import {
   BEGIN,
@@ -47,13 +48,18 @@ export function fenced<Tx, T>(
       if (end.kind === "rollback") return { kind: "rolled_back", value: end.value };
       const { attempt } = end.write;
       const row = sizedRow(end.write);
-      return { ...end, script: concludeStatement(tables, { seen: ground.seen, row, attempt }) };
+      const same = sameAs(ground, end.write);
+      return { ...end, script: concludeStatement(tables, { seen: ground.seen, row, attempt, ...same }) };
     });
     if (worked.kind === "commit") return await conclude(link, tables, ground, worked);
     await rollBack(link);
     return worked;
   };
   return connector.lend(carriedOut, bounds.longestMs ?? null);
+}
+
+function sameAs(ground: Ground, write: RecordWrite): { readonly same?: ReadonlySet<string> } {
+  return ground.kind === "held" && ground.from !== undefined ? { same: unchanged(write, ground.from) } : {};
 }
 
 /** How a unit ended before its commit. */

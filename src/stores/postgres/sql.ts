@@ -159,15 +159,22 @@ export function created(
   ].filter(([, value]) => value !== NULL);
 }
 
-/** What the next version of a row named `record` sets. */
-export function changed(row: Row<Due>, attempt: RecordWrite["attempt"], add: Parameters["add"]): string {
+/** What the next version of a row named `record` sets; what it leaves `same` is not sent. */
+export function changed(
+  row: Row<Due>,
+  attempt: RecordWrite["attempt"],
+  add: Parameters["add"],
+  same: ReadonlySet<string> = NONE,
+): string {
   const written: readonly Assignment[] = [
     ...assignments(row, add),
-    ["revision", "record.revision + 1"],
-    ["attempt", attempt === "next" ? "DEFAULT" : add(attempt, "bigint")],
-  ];
+    ["revision", "record.revision + 1"] as const,
+    ["attempt", attempt === "next" ? "DEFAULT" : add(attempt, "bigint")] as const,
+  ].filter(([column]) => !same.has(column));
   return written.map(([column, value]) => `${column} = ${value}`).join(", ");
 }
+
+const NONE: ReadonlySet<string> = new Set();
 
 type Assignment = readonly [column: string, value: string];
 
