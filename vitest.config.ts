@@ -1,9 +1,15 @@
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
 import { finalWords } from "./test/support/reporter.ts";
+
+/** Where `scripts/test-prisma.mjs` has put a Prisma; without one its tests are no part of a run. */
+const prisma = process.env["PRISMA_HOME"];
+const ofPrisma = "test/prisma/*.test.ts";
+const all = ["test/**/*.test.ts", "examples/settlement/test/**/*.test.ts", "bench/test/**/*.test.mjs"];
 
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts", "examples/settlement/test/**/*.test.ts", "bench/test/**/*.test.mjs"],
+    include: prisma === undefined ? all : [ofPrisma],
+    exclude: [...configDefaults.exclude, ...(prisma === undefined ? [ofPrisma] : [])],
     globalSetup: ["test/support/global-setup.ts"],
     setupFiles: ["test/support/setup.ts"],
     reporters: ["default", finalWords()],

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Hono } from "hono";
+import { Kysely, PostgresDialect, type Transaction } from "kysely";
 import { type AnswerInit, createEngine, type Engine, type Returned, reconcile, type Settling } from "oncekey";
 import { migrate as migratePostgres, postgresStore } from "oncekey/postgres";
 import { migrate as migrateSqlite, type SqliteConnection, sqliteStore } from "oncekey/sqlite";
@@ -33,7 +34,7 @@ test("a block that is wrong, imports too much or has no place is reported", asyn
   expect(complaints).toMatch(/'sweep' is declared but its value is never read/);
   expect(complaints).toMatch(/'fnd' does not exist/);
   const longer = `${readme}\n\`\`\`ts\nconst more = 1;\n\`\`\`\n`;
-  await expect(compileShown({ root, readme: longer, examples: [] })).rejects.toThrow(/6 blocks/);
+  await expect(compileShown({ root, readme: longer, examples: [] })).rejects.toThrow(/8 blocks/);
 });
 
 describe("every example of the README does what is said of it", () => {
@@ -43,6 +44,36 @@ describe("every example of the README does what is said of it", () => {
     test("an engine is made of one's own pool", async () => {
       const { policy, store } = shown.engineOf("postgres://nobody@127.0.0.1:1/none");
       expect([store.name, policy.requestTimeoutMs]).toEqual(["postgres", 60_000]);
+    });
+
+    test("a transaction is the one that the application's own layer opens, and its writes round it are noticed", async () => {
+      const { url, drop } = await freshPostgresDatabase();
+      const appPool = new Pool({ connectionString: url, max: 4 });
+      await migratePostgres(appPool);
+      for (const table of TABLES) await appPool.query(table);
+      const kysely = new Kysely<{ transfers: { id: string; amount: number } }>({
+        dialect: new PostgresDialect({ pool: appPool }),
+      });
+      const shop = shown.shopOf({ connectionString: url, kysely });
+      const watched = shown.watching({ engine: shop, appPool });
+      const outside: unknown[] = [];
+      shop.subscribe((event) => {
+        if (event.type === "write_outside_transaction") outside.push(event.statement);
+      });
+      const send = () =>
+        shop.runInTransaction({ operation: "transfer", principal: "alice", key: "k" }, async (tx) => {
+          await tx.insertInto("transfers").values({ id: "t1", amount: 5 }).execute();
+          await watched.query("INSERT INTO transfers VALUES ('t2', 6)");
+          return "done";
+        });
+      expect([await send(), await send()]).toEqual(["done", "done"]);
+      expect((await appPool.query("SELECT id FROM transfers ORDER BY 1")).rows).toEqual([
+        { id: "t1" },
+        { id: "t2" },
+      ]);
+      expect(outside).toEqual(["INSERT INTO transfers VALUES ('t2', 6)"]);
+      await kysely.destroy();
+      await drop();
     });
   });
 });
@@ -150,6 +181,11 @@ interface Shown {
   readonly postgresTransfers: (given: Mounted<PoolClient, "async">) => void;
   readonly sqliteTransfers: (given: Mounted<SqliteConnection, "sync">) => void;
   readonly engineOf: (connectionString: string) => Engine<PoolClient, "async">;
+  readonly shopOf: <Tables>(given: {
+    readonly connectionString: string;
+    readonly kysely: Kysely<Tables>;
+  }) => Engine<Transaction<Tables>, "async">;
+  readonly watching: (given: { readonly engine: object; readonly appPool: Pool }) => Pool;
   readonly settlements: (given: object) => void;
   readonly invoiced: (given: object) => Promise<{ readonly number: number }>;
 }

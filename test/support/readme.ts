@@ -93,6 +93,15 @@ const AROUND: readonly (readonly [before: string, after: string])[] = [
   ["export function engineOf(connectionString: string) {", "return engine; }"],
   ["export function sqliteTransfers({ app, engine }: Place<SqliteConnection, 'sync'>): void {", "}"],
   [
+    "export function shopOf({ connectionString, kysely }: { connectionString: string; kysely: Kysely<unknown> }) {",
+    "return shop; }",
+  ],
+  [
+    `export function watching<Tx, Settles extends Settling>({ engine, appPool }:
+      { engine: Engine<Tx, Settles>; appPool: Pool }) {`,
+    "return watched; }",
+  ],
+  [
     `export function settlements<Tx, Settles extends Settling>(
       { app, engine, bank, upsertPending, writeFinal, markAbandoned }: Settlements<Tx, Settles>): void {`,
     "}",
@@ -106,6 +115,7 @@ const AROUND: readonly (readonly [before: string, after: string])[] = [
 
 const PRELUDE = `
 import type { Hono } from "hono";
+import type { Kysely } from "kysely";
 import type { AnswerInit, Cancelled, Engine, Returned, Settling } from "oncekey";
 import type { SqliteConnection } from "oncekey/sqlite";
 interface Place<Tx, Settles extends Settling> {

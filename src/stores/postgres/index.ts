@@ -1,24 +1,48 @@
 import { type Duration, parseDuration } from "../../core/policy.ts";
+import type { Identity } from "../../core/record.ts";
 import { ConfigurationError } from "../../errors.ts";
-import type { Capabilities, TransactionalStore, UnitBounds } from "../store.ts";
+import type {
+  AuditEntry,
+  Capabilities,
+  DueQuery,
+  ListQuery,
+  TransactionalStore,
+  WorkerName,
+} from "../store.ts";
 import type { PostgresClient, PostgresPool } from "./client.ts";
-import { fenced } from "./fenced.ts";
+import type { Ask, Connector } from "./connector.ts";
 import { count, due, list } from "./listing.ts";
 import { audit, audits, beat, beats } from "./log.ts";
 import { check, type SchemaOptions, schemaName } from "./migrate.ts";
 import { pgConnector } from "./pg.ts";
+import { postgresJsConnector } from "./postgres-js.ts";
+import type { PostgresJsHandle, PostgresJsSql } from "./postgres-js-pool.ts";
 import { purge } from "./purge.ts";
-import { autocommit, SHORT, transact } from "./session.ts";
-import { tablesIn } from "./sql.ts";
-import { MAX_RECORD_BYTES, tryClaim, verbs } from "./verbs.ts";
+import { autocommit, SHORT } from "./session.ts";
+import { type Tables, tablesIn } from "./sql.ts";
+import type { TransactionSource } from "./through-unit.ts";
+import { type Capped, ownUnits, unitsThrough } from "./units.ts";
+import { MAX_RECORD_BYTES, verbs } from "./verbs.ts";
 
+export {
+  type DrizzleLike,
+  fromDrizzle,
+  fromKnex,
+  fromKysely,
+  fromPg,
+  fromPostgresJs,
+  fromPrisma,
+  type KnexLike,
+  type KyselyLike,
+  type PrismaLike,
+} from "./bridges.ts";
 export type { PooledClient, PostgresClient, PostgresPool, PostgresQuery, PostgresResult } from "./client.ts";
 export { migrate, printMigrations, type SchemaOptions } from "./migrate.ts";
 export { type Migration, migrations } from "./migrations.ts";
+export type { PostgresJsHandle, PostgresJsSql } from "./postgres-js-pool.ts";
+export type { TransactionSource } from "./through-unit.ts";
 
-export interface PostgresStoreOptions<Client extends PostgresClient = PostgresClient> extends SchemaOptions {
-  /** Yours, and yours to end. A small one of its own keeps completions from queueing behind handlers. */
-  readonly pool: PostgresPool<Client>;
+interface PostgresStoreSettings extends SchemaOptions {
   /**
    * A transaction may sit idle for as long as its attempt's lease lasts, then the server ends its session; this makes it
    * shorter. A process that is paused inside one holds the record's row, and nobody could find out what became of it.
@@ -26,41 +50,87 @@ export interface PostgresStoreOptions<Client extends PostgresClient = PostgresCl
   readonly idleInTransactionTimeout?: Duration;
 }
 
+export interface PostgresStoreOptions<Client extends PostgresClient = PostgresClient>
+  extends PostgresStoreSettings {
+  /** Yours, and yours to end. A small one of its own keeps completions from queueing behind handlers. */
+  readonly pool: PostgresPool<Client>;
+}
+
+export interface PostgresJsStoreOptions<Handle extends PostgresJsHandle = PostgresJsHandle>
+  extends PostgresStoreSettings {
+  /** What `postgres()` of postgres.js 3.4 made: yours, and yours to end. Better one of the store's own. */
+  readonly sql: PostgresJsSql<Handle>;
+}
+
+/** Units are opened by a layer of yours; all else goes through `pool` or `sql`, to the same database. */
+export type PostgresBridgeOptions<Tx> = (PostgresStoreOptions | PostgresJsStoreOptions) & {
+  /** By `fromKysely(db)`, `fromDrizzle(db)`, `fromKnex(knex)`, `fromPrisma(client)`, or by an object of your own. */
+  readonly transactions: TransactionSource<Tx>;
+};
+
 /**
- * Keeps records in PostgreSQL 13 or later, through a pool of `pg` that is yours; behind a pooler in transaction mode
- * too. `Client` is the type that the units of `transaction` receive: `postgresStore<PoolClient>({ pool })`.
+ * Keeps records in PostgreSQL 13 or later, through a pool of `pg` or a `sql` of postgres.js that is yours; behind a pooler
+ * in transaction mode too. `Client` is what the units of `transaction` receive: `postgresStore<PoolClient>({ pool })`,
+ * unless `transactions` says where they come from.
  */
-export function postgresStore<Client extends PostgresClient = PostgresClient>({
-  pool,
-  schema,
-  idleInTransactionTimeout,
-}: PostgresStoreOptions<Client>): TransactionalStore<Client, "async"> {
-  const name = schemaName(schema);
-  const tables = tablesIn(name);
-  const connector = pgConnector(pool, name);
-  const capped = idleCap(idleInTransactionTimeout);
+export function postgresStore<Tx>(options: PostgresBridgeOptions<Tx>): TransactionalStore<Tx, "async">;
+export function postgresStore<Handle extends PostgresJsHandle>(
+  options: PostgresJsStoreOptions<Handle>,
+): TransactionalStore<Handle, "async">;
+export function postgresStore<Client extends PostgresClient = PostgresClient>(
+  options: PostgresStoreOptions<Client>,
+): TransactionalStore<Client, "async">;
+export function postgresStore<Tx>(
+  options: PostgresBridgeOptions<Tx> | PostgresJsStoreOptions | PostgresStoreOptions,
+):
+  | TransactionalStore<Tx, "async">
+  | TransactionalStore<PostgresJsHandle, "async">
+  | TransactionalStore<PostgresClient, "async"> {
+  const name = schemaName(options.schema);
+  return "sql" in options
+    ? storeOn(postgresJsConnector(options.sql, name), options)
+    : storeOn(pgConnector(options.pool, name), options);
+}
+
+function storeOn<Own, Tx>(
+  connector: Connector<Own>,
+  options: PostgresStoreSettings & { readonly transactions?: TransactionSource<Tx> },
+): TransactionalStore<Own, "async"> | TransactionalStore<Tx, "async"> {
+  const tables = tablesIn(connector.schema);
   const ask = autocommit(connector);
+  const capped = idleCap(options.idleInTransactionTimeout);
+  const source = options.transactions;
+  const records = recordsIn(connector, ask, tables);
+  if (source === undefined)
+    return {
+      ...records,
+      ...ownUnits(connector, tables, capped),
+      close: async () => connector.close(),
+    };
   return {
-    name: "postgres",
-    capabilities: CAPABILITIES,
-    settles: "async",
+    ...records,
+    ...unitsThrough({ source, ask, tables, schema: connector.schema }, capped),
+    close: async () => {
+      source.close?.();
+      connector.close();
+    },
+  };
+}
+
+/** All but the units. */
+function recordsIn<Own>(connector: Connector<Own>, ask: Ask, tables: Tables) {
+  return {
+    ...{ name: "postgres", capabilities: CAPABILITIES, settles: "async" as const },
     ...verbs(ask, tables),
-    due: (query) => due(ask, tables, query),
-    list: (query) => list(ask, tables, query),
+    due: (query: DueQuery) => due(ask, tables, query),
+    list: (query: ListQuery) => list(ask, tables, query),
     count: () => count(ask, tables),
-    purge: (limit) => purge(ask, tables, limit),
-    audit: (entry) => audit(ask, tables, entry),
-    audits: (identity) => audits(ask, tables, identity),
-    beat: (worker) => beat(ask, tables, worker),
+    purge: (limit: number) => purge(ask, tables, limit),
+    audit: (entry: AuditEntry) => audit(ask, tables, entry),
+    audits: (identity: Identity) => audits(ask, tables, identity),
+    beat: (worker: WorkerName) => beat(ask, tables, worker),
     beats: () => beats(ask, tables),
     check: () => check(connector, tables),
-    close: async () => connector.close(),
-    transaction: (work, bounds) => transact(connector, capped(bounds), work),
-    fenced: (ground, work, bounds) => fenced({ connector, tables }, { ground, work, bounds: capped(bounds) }),
-    within: (tx) => {
-      const inside = connector.inside(tx);
-      return { ...verbs(inside, tables), tryClaim: (identity) => tryClaim(inside, name, identity) };
-    },
   };
 }
 
@@ -73,7 +143,7 @@ const CAPABILITIES: Capabilities = {
 };
 
 /** What a caller asks for, as far as the user's own cap allows. */
-function idleCap(timeout: Duration | undefined): (bounds?: UnitBounds) => UnitBounds {
+function idleCap(timeout: Duration | undefined): Capped {
   if (timeout === undefined) return (bounds = SHORT) => bounds;
   const duration = parseDuration(timeout);
   if (duration.kind === "bad")

@@ -5,6 +5,8 @@ import type { PooledClient, PostgresClient, PostgresPool, PostgresQuery } from "
 import type { Ask, Connector } from "./connector.ts";
 import { type Migration, migrations, migrationsTable } from "./migrations.ts";
 import { pgConnector } from "./pg.ts";
+import { postgresJsConnector } from "./postgres-js.ts";
+import type { PostgresJsSql } from "./postgres-js-pool.ts";
 import { transact } from "./session.ts";
 import { advisoryKey, quoted, type Tables, tablesIn } from "./sql.ts";
 import { only } from "./verbs.ts";
@@ -19,12 +21,15 @@ export interface SchemaOptions {
  * applied. Any number of processes may do so at once. A client must not be inside a transaction.
  */
 export async function migrate(
-  connection: PostgresPool | PostgresClient,
+  connection: PostgresPool | PostgresClient | PostgresJsSql,
   { schema }: SchemaOptions = {},
 ): Promise<readonly Migration[]> {
   const name = schemaName(schema);
-  const pool = isPool(connection) ? connection : poolOf(connection);
-  const connector = pgConnector(pool, name);
+  if ("reserve" in connection) return await migrateOn(postgresJsConnector(connection, name));
+  return await migrateOn(pgConnector(isPool(connection) ? connection : poolOf(connection), name));
+}
+
+async function migrateOn<Tx>(connector: Connector<Tx>): Promise<readonly Migration[]> {
   const applied: Migration[] = [];
   try {
     for (const migration of migrations) {
