@@ -3,12 +3,14 @@ import { parseArgs } from "node:util";
 /** What `--help` prints. */
 export const USAGE = `npm run bench -- [options]
 
-  --quick               few rounds of few calls: looks whether all of it works, its figures mean little
+  --quick               one round of few calls: looks whether all of it works, its figures mean little
   --stores a,b          of postgres, sqlite, memory; all of them where nothing is said
-  --flows a,b           only flows whose name holds one of these texts, and those they are compared with
+  --flows a,b           only flows whose name holds one of these texts, and those they are compared with;
+                        overhead is every flow that is told in µs besides
   --in-flight 1,64      how many calls are under way at once, a section of the report for each
   --calls 150,512       calls of each flow in a round, for each of --in-flight or one for all
   --rounds 9            rounds, besides the first, which warms up and is not counted
+  --seconds 70          for each section of the report; one that is slower makes fewer rounds, though not fewer than 3
   --database URL        a PostgreSQL of your own: the bench makes a database there and drops it again
   --json FILE           writes the figures there as well; - prints them, and the table on standard error`;
 
@@ -26,6 +28,7 @@ export function readOptions(given) {
       "in-flight": { type: "string", default: "1,64" },
       calls: { type: "string" },
       rounds: { type: "string" },
+      seconds: { type: "string", default: "70" },
       database: { type: "string" },
       json: { type: "string" },
     },
@@ -37,7 +40,8 @@ export function readOptions(given) {
     stores: namesOf(values.stores, "--stores", STORES),
     flows: values.flows === undefined ? [""] : values.flows.split(","),
     loads: loadsOf(countsOf(values["in-flight"], "--in-flight"), countsOf(calls, "--calls")),
-    rounds: countOf(values.rounds ?? (quick ? "2" : "9"), "--rounds"),
+    rounds: countOf(values.rounds ?? (quick ? "1" : "9"), "--rounds"),
+    longestMs: countOf(values.seconds, "--seconds") * 1_000,
   };
 }
 

@@ -1,7 +1,7 @@
 import { NotRun } from "oncekey";
+import { freshCall } from "./keyed.mjs";
 import { burstsIn, inBurstsOf, timed } from "./load.mjs";
-import { effect } from "./postgres-domain.mjs";
-import { freshCall } from "./postgres-engine.mjs";
+import { smallest } from "./postgres-domain.mjs";
 import { median } from "./ratios.mjs";
 import { answerOf, newKey, requestOf } from "./work.mjs";
 
@@ -31,7 +31,7 @@ function burstsOf(engine, { suffix, options }, size) {
       measures: [{ name: different, against: [] }],
       effects: (calls) => calls,
       run: async (ids) => {
-        const call = (id) => freshCall(engine, { options }, id);
+        const call = (id) => freshCall(engine, { options }, (tx) => smallest(tx, id));
         return [(await inBurstsOf(ids, size, (burst) => burst.map(call))).ms];
       },
     },
@@ -61,7 +61,7 @@ function copies(engine, options, ids) {
     const startedMs = performance.now();
     try {
       await engine.runInTransaction(request, async (tx) => {
-        const answer = answerOf(await effect(tx, id));
+        const answer = answerOf(await smallest(tx, id));
         await others.all; // so that every other one meets it running, and none of them a finished one
         return answer;
       });

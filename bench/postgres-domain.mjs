@@ -1,6 +1,7 @@
+import { BALANCES, checkBooks, transfersSince } from "./transfers.mjs";
 import { NOTE } from "./work.mjs";
 
-/** The one table that all flows write to. */
+/** The one table that all flows of the smallest effect write to. */
 export const DOMAIN_TABLE = `create table effects (
   id bigint generated always as identity primary key,
   call bigint not null,
@@ -8,8 +9,8 @@ export const DOMAIN_TABLE = `create table effects (
   created_at timestamptz not null default now()
 )`;
 
-/** The effect, through a pool, a client or the handle of a transaction; resolves to the number of its row. */
-export async function effect(through, call) {
+/** The smallest effect, through a pool, a client or the handle of a transaction; resolves to the number of its row. */
+export async function smallest(through, call) {
   const text = "insert into effects (call, note) values ($1, $2) returning id";
   const { rows } = await through.query(text, [call, NOTE]);
   return rows[0].id;
@@ -28,8 +29,11 @@ export async function inTransaction(pool, work) {
   }
 }
 
-/** The numbers of the calls, from one on, whose effect is there. */
+/** The numbers of the calls, from one on, whose effect is there; rejects where the books do not add up. */
 export async function writtenCalls(pool, first) {
+  const { rows: accounts } = await pool.query(BALANCES);
+  const { rows: transfers } = await pool.query(transfersSince(first));
+  checkBooks({ accounts, transfers });
   const { rows } = await pool.query("select call from effects where call >= $1", [first]);
-  return rows.map(({ call }) => Number(call));
+  return [...rows, ...transfers].map(({ call }) => Number(call));
 }

@@ -1,4 +1,4 @@
-import { effect, inTransaction } from "./postgres-domain.mjs";
+import { inTransaction } from "./postgres-domain.mjs";
 import { answerOf, naiveClaim, naiveCompletion, newKey } from "./work.mjs";
 
 /** The table that people make for their keys. */
@@ -16,13 +16,16 @@ export const NAIVE_TABLE = `create table idempotency_keys (
   primary key (principal, key)
 )`;
 
-/** The flow that people write: five statements, and a crash between the first and the last locks the key for good. */
-export async function naiveCall(pool, call) {
+/**
+ * The flow that people write: four statements around the effect, and a crash between the first and the last locks the
+ * key for good.
+ */
+export async function naiveCall(pool, effect) {
   const claim = naiveClaim(newKey());
   const { rowCount } = await pool.query(CLAIM, claim);
   if (rowCount !== 1) throw new Error("A new key was taken.");
   return inTransaction(pool, async (client) => {
-    const answer = answerOf(await effect(client, call));
+    const answer = answerOf(await effect(client));
     await client.query(COMPLETE, [...claim.slice(0, 2), ...naiveCompletion(answer)]);
     return answer;
   });

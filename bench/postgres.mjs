@@ -3,11 +3,12 @@ import { createEngine } from "oncekey";
 import { migrate, postgresStore } from "oncekey/postgres";
 import { Client, Pool } from "pg";
 import { versionOf } from "./circumstances.mjs";
-import { DOMAIN_TABLE, writtenCalls } from "./postgres-domain.mjs";
-import { preparedForms } from "./postgres-engine.mjs";
+import { preparedForms } from "./keyed.mjs";
+import { DOMAIN_TABLE, smallest, writtenCalls } from "./postgres-domain.mjs";
 import { postgresFlows } from "./postgres-flows.mjs";
 import { NAIVE_TABLE, plainRow } from "./postgres-naive.mjs";
 import { holdPostgres } from "./postgres-server.mjs";
+import { TRANSFER_TABLES } from "./postgres-transfer.mjs";
 
 /** PostgreSQL, on a server of the user's own or on a private one; in a database that is gone afterwards. */
 export async function openPostgres({ database, loads }) {
@@ -43,10 +44,11 @@ const BESIDE = 5;
 async function prepared({ raw, kept }) {
   await migrate(kept);
   await raw.query(DOMAIN_TABLE);
+  await raw.query(TRANSFER_TABLES);
   await raw.query(NAIVE_TABLE);
   // Patient, so that a machine with much else to do makes slow calls and not failed ones.
   const engine = createEngine({ store: postgresStore({ pool: kept }), storeTimeout: "20s" });
-  const forms = await preparedForms(engine);
+  const forms = await preparedForms(engine, smallest);
   const { rows } = await raw.query(
     "select max(pg_column_size(oncekey_records.*)) as bytes from oncekey_records",
   );

@@ -12,6 +12,9 @@ export function tableOf({ sections, ...about }) {
 
 const READING = `A ratio is the time of the other flow divided by this one's, in the same round: 1 is as fast, 0.5 half as fast.
 All figures are medians over the rounds, with the least and the greatest. Only ratios mean anything on another machine.
+An overhead is the time of this flow less the other's, in the same round: it says what a key costs whatever the effect is,
+and it is of this machine only. With one call in flight a call waits so much longer; with many it is what the machine as a
+whole spends on each.
 A call is in flight from when it is made until it is answered, the wait for a connection included; as one is answered
 the next is made. In a burst all calls are made at once, and the next burst when the last one is answered.`;
 
@@ -24,7 +27,20 @@ function sectionOf({ store, database, driver, notes, inFlight, calls, rounds, ro
     `${database}, driver ${driver}; ${notes}; ${rounds} rounds of ${calls} calls of each flow`,
     "",
     ...aligned([["flow", "cost of a call", "ratio", "to"], ...lines]),
+    ...overheadOf(rows),
   ];
+}
+
+/** A table of its own, so that nobody takes one of these figures along without what is said of all of them. */
+function overheadOf(rows) {
+  const lines = rows.flatMap(({ name, ratios, overhead }) => {
+    if (overhead === undefined) return [];
+    const { over, unit, ...longer } = overhead;
+    const ratio = ratios.find(({ of }) => of === over);
+    return [[name, `${shown(longer)} ${unit}`, shown(ratio), over]];
+  });
+  if (lines.length === 0) return [];
+  return ["", ...aligned([["overhead", "longer by, ON THIS MACHINE ONLY", "ratio", "than"], ...lines])];
 }
 
 function linesOf({ name, unit, cost, ratios }) {
@@ -39,7 +55,7 @@ function shown({ median, min, max }) {
 
 /** Three digits that count. */
 function rounded(number) {
-  return number >= 100 ? number.toFixed(0) : number.toPrecision(3);
+  return Math.abs(number) >= 100 ? number.toFixed(0) : number.toPrecision(3);
 }
 
 function aligned([head, ...body]) {

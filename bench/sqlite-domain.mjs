@@ -1,6 +1,7 @@
+import { BALANCES, checkBooks, transfersSince } from "./transfers.mjs";
 import { NOTE } from "./work.mjs";
 
-/** The one table that all flows write to. */
+/** The one table that all flows of the smallest effect write to. */
 export const DOMAIN_TABLE = `create table effects (
   id integer primary key,
   call integer not null,
@@ -8,8 +9,8 @@ export const DOMAIN_TABLE = `create table effects (
   created_at text not null default current_timestamp
 )`;
 
-/** The effect, on a connection or the handle of a transaction; returns the number of its row. */
-export function effect(connection, call) {
+/** The smallest effect, on a connection or the handle of a transaction; returns the number of its row. */
+export function smallest(connection, call) {
   return statement(connection, "insert into effects (call, note) values (?, ?) returning id").get(call, NOTE)
     .id;
 }
@@ -22,10 +23,12 @@ export function inTransaction(connection, work) {
   return value;
 }
 
-/** The numbers of the calls, from one on, whose effect is there. */
+/** The numbers of the calls, from one on, whose effect is there; throws where the books do not add up. */
 export function writtenCalls(connection, first) {
+  const transfers = connection.prepare(transfersSince(first)).all();
+  checkBooks({ accounts: statement(connection, BALANCES).all(), transfers });
   const rows = statement(connection, "select call from effects where call >= ?").all(first);
-  return rows.map(({ call }) => Number(call));
+  return [...rows, ...transfers].map(({ call }) => Number(call));
 }
 
 /** A statement that its connection prepares once: preparing costs more than most of them. */

@@ -1,4 +1,4 @@
-import { effect, inTransaction, statement } from "./sqlite-domain.mjs";
+import { inTransaction, statement } from "./sqlite-domain.mjs";
 import { answerOf, naiveClaim, naiveCompletion, newKey } from "./work.mjs";
 
 /** The table that people make for their keys. */
@@ -17,12 +17,12 @@ export const NAIVE_TABLE = `create table idempotency_keys (
 )`;
 
 /** The flow that people write: two commits, and a crash between them locks the key for good. */
-export function naiveCall(connection, call) {
+export function naiveCall(connection, effect) {
   const claim = naiveClaim(newKey());
   const { changes } = statement(connection, CLAIM).run(...claim);
   if (Number(changes) !== 1) throw new Error("A new key was taken.");
   return inTransaction(connection, () => {
-    const answer = answerOf(effect(connection, call));
+    const answer = answerOf(effect(connection));
     statement(connection, COMPLETE).run(...naiveCompletion(answer), ...claim.slice(0, 2));
     return answer;
   });

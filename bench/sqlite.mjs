@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { createEngine } from "oncekey";
 import { migrate, sqliteStore } from "oncekey/sqlite";
 import { versionOf } from "./circumstances.mjs";
-import { DOMAIN_TABLE, writtenCalls } from "./sqlite-domain.mjs";
-import { engineCall, sqliteFlows } from "./sqlite-flows.mjs";
+import { preparedForms } from "./keyed.mjs";
+import { DOMAIN_TABLE, smallest, writtenCalls } from "./sqlite-domain.mjs";
+import { sqliteFlows } from "./sqlite-flows.mjs";
 import { bytesIn, NAIVE_TABLE, plainRow } from "./sqlite-naive.mjs";
-import { newKey, PREPARING } from "./work.mjs";
+import { TRANSFER_TABLES } from "./sqlite-transfer.mjs";
 
 /** SQLite, as a file in a folder that is gone afterwards. */
 export async function openSqlite() {
@@ -40,16 +41,16 @@ export async function openSqlite() {
 async function prepared({ raw, store }) {
   await migrate(raw);
   raw.exec(DOMAIN_TABLE);
+  raw.exec(TRANSFER_TABLES);
   raw.exec(NAIVE_TABLE);
   // Patient, so that a machine with much else to do makes slow calls and not failed ones.
   const engine = createEngine({ store, storeTimeout: "20s" });
-  const replayedKey = newKey();
-  await engineCall(engine, replayedKey, PREPARING);
+  const forms = await preparedForms(engine, smallest);
   const recordBytes = bytesIn(raw, "oncekey_records");
   const { select, bytes } = plainRow(raw, recordBytes);
   return {
     notes: `a record of ${recordBytes} bytes, the row of the select ${bytes}`,
-    flows: (inFlight) => sqliteFlows({ engine, raw, replayedKey, select, inFlight }),
+    flows: (inFlight) => sqliteFlows({ engine, raw, forms, select, inFlight }),
     written: async (first) => writtenCalls(raw, first),
   };
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Hono } from "hono";
+import knex from "knex";
 import { Kysely, PostgresDialect, type Transaction } from "kysely";
 import { type AnswerInit, createEngine, type Engine, type Returned, reconcile, type Settling } from "oncekey";
 import { migrate as migratePostgres, postgresStore } from "oncekey/postgres";
@@ -127,6 +128,55 @@ function examples<Tx, Settles extends Settling>(open: () => Promise<Place<Tx, Se
     expect(made).toBe(1);
   });
 }
+
+describe.skipIf(!postgresIsHere())("every example of the guides does what is said of it", () => {
+  let url: string;
+  let drop: () => Promise<void>;
+  let pool: Pool;
+  beforeAll(async () => {
+    ({ url, drop } = await freshPostgresDatabase());
+    pool = new Pool({ connectionString: url, max: 4 });
+    await migratePostgres(pool);
+    for (const table of TABLES) await pool.query(table);
+  });
+  afterAll(async () => {
+    await pool.end();
+    await drop();
+  });
+
+  test("one commit: a transfer that is sent twice makes one row", async () => {
+    const { mount } = await compiled.load<{ mount: (app: App, engine: object) => void }>("commits-one-0.js");
+    const app = appOf();
+    mount(app, createEngine({ store: postgresStore<PoolClient>({ pool }) }));
+    const send = () => posted(app, "/transfers", "one", { id: "one", amount: 5 });
+    const first = await send();
+    expect(first).toMatchObject({ status: 201, replayed: null });
+    expect(await send()).toEqual({ ...first, replayed: "true" });
+    expect((await pool.query("SELECT * FROM transfers WHERE id = 'one'")).rows).toHaveLength(1);
+  });
+
+  test.each([
+    ["Kysely", "bridges-0.js", () => pool],
+    ["Drizzle", "bridges-1.js", () => pool],
+    ["Knex", "bridges-2.js", () => knex({ client: "pg", connection: url })],
+  ] as const)("the bridge of %s: a call that is made twice makes one row", async (layer, file, open) => {
+    const made = Object.values(await compiled.load<Record<string, MakeTransfer>>(file));
+    const own = new Pool({ connectionString: url, max: 2 });
+    const opened = open();
+    for (const make of made) {
+      const transfer = make(opened, own);
+      const expected = { id: layer, amount: 7 };
+      expect([await transfer(layer, 7), await transfer(layer, 7)]).toEqual([expected, expected]);
+    }
+    expect(made).toHaveLength(1);
+    expect((await pool.query("SELECT * FROM transfers WHERE id = $1", [layer])).rows).toHaveLength(1);
+    if ("destroy" in opened) await opened.destroy();
+    await own.end();
+  });
+});
+
+/** What a guide's example makes: a function that transfers an amount under a key. */
+type MakeTransfer = (layer: object, own: Pool) => (key: string, amount: number) => Promise<object>;
 
 describe("every other example does what is said of it", () => {
   let hono: HonoExample;

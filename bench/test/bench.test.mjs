@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, inject, test } from "vitest";
 import { callNumbers, checkWritten } from "../effects.mjs";
 import { inBurstsOf, inFlightOf } from "../load.mjs";
 import { readOptions } from "../options.mjs";
@@ -57,7 +57,7 @@ describe("rounds", () => {
       };
       return flowNamed(name, { run });
     };
-    const rows = await measured({ flows: [flow("a", [100, 1, 2]), flow("b", [200, 3, 4])], rounds: 2 });
+    const { rows } = await measured({ flows: [flow("a", [100, 1, 2]), flow("b", [200, 3, 4])], rounds: 2 });
     expect(turns.join("")).toBe("abbaab");
     expect(rows.map(({ costs }) => costs)).toEqual([
       [1, 2],
@@ -73,6 +73,11 @@ describe("rounds", () => {
     };
     await measured({ flows: [flowNamed("a", { run })], rounds: 3 });
     expect(new Set(seen).size).toBe(4 * 4);
+  });
+
+  test("a section that takes too long makes three rounds and says so", async () => {
+    const { rounds, rows } = await measured({ flows: [flowNamed("a")], rounds: 9, longestMs: 0 });
+    expect({ rounds, costs: rows[0].costs.length }).toEqual({ rounds: 3, costs: 3 });
   });
 
   test("an interrupted run makes no further calls", async () => {
@@ -105,6 +110,41 @@ describe("ratios", () => {
 
   test("the median of an even number is the mean of the two in the middle", () => {
     expect(spread([4, 1, 10, 2])).toEqual({ median: 3, min: 1, max: 10 });
+  });
+});
+
+describe("overhead", () => {
+  const flows = [
+    flowNamed("bare"),
+    flowNamed("fresh", { measures: [{ name: "fresh", against: ["bare"], over: "bare" }] }),
+  ];
+  const rows = rowsOf(
+    flows,
+    new Map([
+      ["bare", [1, 10, 4]],
+      ["fresh", [2, 10.5, 2.75]],
+    ]),
+  );
+
+  test("it is the difference within a round, in microseconds, and marked as of this machine", () => {
+    const [bare, fresh] = rows;
+    expect(bare).not.toHaveProperty("overhead");
+    const spreadUs = { median: 500, min: -1_250, max: 1_000 };
+    expect(fresh.overhead).toEqual({ over: "bare", unit: "µs", machineDependent: true, ...spreadUs });
+  });
+
+  test("the table tells it beside its ratio, marked as of this machine", () => {
+    const sections = [{ store: "a store", rows }];
+    const lines = tableOf({ loadAverage: {}, sections }).split("\n");
+    const place = lines.findIndex((line) => line.includes("ON THIS MACHINE ONLY"));
+    expect(lines.slice(place + 2).map((line) => line.replace(/ +/g, " "))).toEqual([
+      "| fresh | 500 (-1250 – 1000) µs | 0.952 (0.500 – 1.45) | bare |",
+    ]);
+  });
+
+  test("the flows of the group are asked for by its name, and bring what they are laid over", () => {
+    const all = [...flows, flowNamed("replay")];
+    expect(chosen(all, ["overhead"])).toEqual(flows);
   });
 });
 
@@ -160,6 +200,7 @@ describe("what is asked for", () => {
   test.each([
     [["--stores", "mysql"], /--stores knows postgres, sqlite, memory/],
     [["--rounds", "0"], /--rounds needs whole numbers/],
+    [["--seconds", "1.5"], /--seconds needs whole numbers/],
     [["--in-flight", "1,x"], /--in-flight needs whole numbers/],
     [["--in-flight", "64", "--calls", "10"], /10 calls are never 64 in flight/],
     [["--in-flight", "1,8,64", "--calls", "10,80"], /--calls needs one number, or one for each/],
@@ -169,11 +210,13 @@ describe("what is asked for", () => {
   });
 });
 
-test("a run on SQLite and memory tells of every flow, in a table and in the same figures as JSON", () => {
+test("a run tells of every flow, in a table and in the same figures as JSON", () => {
   const folder = mkdtempSync(join(tmpdir(), "oncekey-bench-test-"));
   try {
     const json = join(folder, "figures.json");
-    const few = ["--stores", "sqlite,memory", "--in-flight", "4", "--calls", "8", "--rounds", "1"];
+    const { kind, url } = inject("postgres");
+    const stores = kind === "running" ? ["postgres,sqlite,memory", "--database", url] : ["sqlite,memory"];
+    const few = ["--stores", ...stores, "--in-flight", "2,4", "--calls", "8", "--rounds", "1"];
     const ran = spawnSync(
       process.execPath,
       [join(import.meta.dirname, "../main.mjs"), ...few, "--json", json],
@@ -184,10 +227,11 @@ test("a run on SQLite and memory tells of every flow, in a table and in the same
     expect(ran).toMatchObject({ status: 0, stderr: "" });
     const report = JSON.parse(readFileSync(json, "utf8"));
     const names = report.sections.flatMap(({ rows }) => rows.map(({ name }) => name));
-    expect(names).toContain("burst: one key");
+    expect(names).toEqual(expect.arrayContaining(["burst: one key", "transfer, fresh, commits one"]));
     for (const name of names) expect(ran.stdout).toContain(`| ${name} `);
     expect(ran.stdout).toBe(`${tableOf(report)}\n`);
-    expect(report.sections[0]).toMatchObject({
+    expect(report.sections.slice(-3).map(({ inFlight }) => inFlight)).toEqual([2, 4, 1]);
+    expect(report.sections.at(-2)).toMatchObject({
       database: expect.stringMatching(/^SQLite 3/),
       driver: expect.stringMatching(/sqlite/),
     });
@@ -196,7 +240,8 @@ test("a run on SQLite and memory tells of every flow, in a table and in the same
   }
 });
 
-function measured({ flows, rounds = 1, written = async () => [], signal = new AbortController().signal }) {
-  const numbers = callNumbers();
-  return measureRounds({ flows, rounds, calls: 4, numbers, written, signal, onRound: () => {} });
+function measured(subject) {
+  const { signal } = new AbortController();
+  const quiet = { numbers: callNumbers(), written: async () => [], signal, onRound: () => {} };
+  return measureRounds({ rounds: 1, longestMs: 60_000, calls: 4, ...quiet, ...subject });
 }

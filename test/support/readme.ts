@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -31,11 +31,13 @@ export async function compileShown({
   const shown = moduleOf(readme);
   const folder = mkdtempSync(join(tmpdir(), "oncekey-readme-"));
   writeFileSync(join(folder, "readme.ts"), shown);
+  const guides = guideModules(root);
+  for (const { file, text } of guides) writeFileSync(join(folder, file), text);
   for (const example of examples) cpSync(join(root, "examples", example), join(folder, example));
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
   const compilerOptions = { rootDir: ".", declaration: false, isolatedDeclarations: false };
-  const files = ["readme.ts", ...examples];
+  const files = ["readme.ts", ...guides.map(({ file }) => file), ...examples];
   const project = { extends: join(root, "tsconfig.base.json"), compilerOptions, files };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(project));
   return {
@@ -44,6 +46,28 @@ export async function compileShown({
     remove: () => rmSync(folder, { recursive: true, force: true }),
   };
 }
+
+/** Each block of the guides is a file of its own, `<guide>-<number>.ts`; what shows a route only gets what is around it. */
+function guideModules(root: string): readonly { readonly file: string; readonly text: string }[] {
+  const guides = readdirSync(join(root, "docs/guide")).filter((name) => name.endsWith(".md"));
+  return guides.flatMap((guide) => {
+    const blocks = readFileSync(join(root, "docs/guide", guide), "utf8").matchAll(/^```ts\n(.*?)^```$/gms);
+    return [...blocks].map(([, text = ""], number) => ({
+      file: `${guide.replace(".md", "")}-${number}.ts`,
+      text: text.includes("export ") ? text : AROUND_A_ROUTE.join(text),
+    }));
+  });
+}
+
+const AROUND_A_ROUTE = [
+  `import type { Hono } from "hono";
+import type { Engine } from "oncekey";
+import { protect } from "oncekey/hono";
+import type { PoolClient } from "pg";
+export function mount(app: Hono<{ Variables: { caller: string } }>, engine: Engine<PoolClient, "async">): void {
+`,
+  "}",
+];
 
 /** The README's bank, in memory: it deduplicates by key, can be asked, and cancels. */
 export function openBank() {
