@@ -154,9 +154,20 @@ export function concludeClaim(
   },
 ): RecordWrite {
   if (claimed.state !== "in_progress") throw new Error(`A claim cannot be ${claimed.state}.`);
-  const { leaseUntil: _leaseUntil, ...rest } = claimed;
   const { state, attempt, answer, writeId, retainMs } = change;
-  return { ...rest, state, attempt, answer, writeId, retainUntil: { inMs: retainMs } };
+  return {
+    identity: claimed.identity,
+    operation: claimed.operation,
+    effects: claimed.effects,
+    fingerprint: claimed.fingerprint,
+    owner: claimed.owner,
+    correlationId: claimed.correlationId,
+    steps: claimed.steps,
+    reference: claimed.reference,
+    createdAt: claimed.createdAt,
+    claimedAt: claimed.claimedAt,
+    ...{ state, attempt, answer, writeId, retainUntil: { inMs: retainMs } },
+  };
 }
 
 /**

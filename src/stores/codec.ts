@@ -162,7 +162,7 @@ export function oneOf<const Choice extends string>(
 }
 
 /** The same bytes, whatever subclass of `Uint8Array` a driver uses. */
-export function plain(value: Uint8Array): Uint8Array {
+function plain(value: Uint8Array): Uint8Array {
   return new Uint8Array(value.buffer, value.byteOffset, value.byteLength);
 }
 

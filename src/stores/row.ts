@@ -258,12 +258,12 @@ function identityOf(row: Stored, asked: Identity | undefined): Identity {
     kind === "run" && operation !== null
       ? { kind, principal, operation, key }
       : { kind: "http", principal, key };
-  if (Buffer.compare(recordId(identity), bytes(row.id, "id")) !== 0)
+  const isAsked = asked !== undefined && identityText(asked) === identityText(identity);
+  const known = isAsked ? asked : identity; // its id is known already
+  if (Buffer.compare(recordId(known), bytes(row.id, "id")) !== 0)
     throw new RecordCorrupt("id is of another key");
-  if (asked !== undefined && identityText(asked) !== identityText(identity)) {
-    throw new RecordCorrupt("it is the record of another key");
-  }
-  return identity;
+  if (asked !== undefined && !isAsked) throw new RecordCorrupt("it is the record of another key");
+  return known;
 }
 
 function refuseColumnsOfOtherStates(row: Stored, state: RecordState): void {

@@ -105,20 +105,15 @@ export function numberIn(raw: RawRow, column: string): number {
   return value;
 }
 
-const BYTES: ReadonlySet<string> = new Set(
-  Object.entries(COLUMNS).flatMap(([column, type]) => (type === "bytea" ? [column] : [])),
-);
-const INSTANTS: ReadonlySet<string> = new Set<keyof StoredRow>([...TIME_COLUMNS, "updated_at"]);
+const BYTES = Object.entries(COLUMNS).flatMap(([column, type]) => (type === "bytea" ? [column] : []));
+const INSTANTS: readonly (keyof StoredRow)[] = [...TIME_COLUMNS, "updated_at"];
 
 function rowOf(raw: RawRow): RawRow | null {
   if (raw["record"] === null) return null;
-  const columns: RawRow = JSON.parse(String(raw["record"]));
-  return Object.fromEntries(Object.entries(columns).map(([column, value]) => [column, read(column, value)]));
-}
-
-function read(column: string, value: unknown): unknown {
-  if (BYTES.has(column)) return bytesOf(value);
-  return INSTANTS.has(column) ? instantOf(value) : value;
+  const columns: Record<string, unknown> = JSON.parse(String(raw["record"]));
+  for (const column of BYTES) columns[column] = bytesOf(columns[column]);
+  for (const column of INSTANTS) columns[column] = instantOf(columns[column]);
+  return columns;
 }
 
 /** Both forms that `bytea_output` knows; what is neither stays, and is found to be damaged. */
