@@ -17,8 +17,8 @@ import type {
 import { hasProgress } from "./step.ts";
 
 /**
- * One function per legal move between states. Each returns the whole next version for the store's compare-and-set;
- * an illegal move (renewing an `unknown`, say) does not compile.
+ * One function per legal move. Each returns the whole next version for the store's compare-and-set; an illegal move
+ * (renewing an `unknown`, say) does not compile.
  */
 
 /** What a new attempt brings to its claim. */
@@ -64,12 +64,10 @@ export function claim(request: Claim): RecordWrite {
 }
 
 /** (absent) → released: a claim that was given up; should it arrive after all, it finds its key taken. */
-export function renounce(
-  { leaseMs: _leaseMs, ...request }: Claim,
-  change: { readonly retainMs: number },
-): RecordWrite {
+export function renounce(request: Claim, change: { readonly retainMs: number }): RecordWrite {
+  const { leaseMs: _leaseMs, ...rest } = request;
   return {
-    ...request,
+    ...rest,
     state: "released",
     attempt: "next",
     reference: null,
@@ -154,8 +152,9 @@ export function concludeClaim(
   },
 ): RecordWrite {
   if (claimed.state !== "in_progress") throw new Error(`A claim cannot be ${claimed.state}.`);
-  const { state, attempt, answer, writeId, retainMs } = change;
+  const { retainMs, ...outcome } = change;
   return {
+    ...outcome,
     identity: claimed.identity,
     operation: claimed.operation,
     effects: claimed.effects,
@@ -166,7 +165,7 @@ export function concludeClaim(
     reference: claimed.reference,
     createdAt: claimed.createdAt,
     claimedAt: claimed.claimedAt,
-    ...{ state, attempt, answer, writeId, retainUntil: { inMs: retainMs } },
+    retainUntil: { inMs: retainMs },
   };
 }
 

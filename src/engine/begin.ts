@@ -188,7 +188,12 @@ function adopt<Tx>(
   return attempt;
 }
 
-export function outcomeOf(claimed: Claimed): Outcome {
+/** What of a claim is counted: how it went, and which records it moved on its way. */
+type Counted =
+  | { readonly kind: "claimed"; readonly moved: readonly Moved[] }
+  | Extract<Claimed, { readonly kind: "final" }>;
+
+export function outcomeOf(claimed: Counted): Outcome {
   if (claimed.kind === "claimed") {
     return claimed.moved.some(({ from }) => from === "in_progress") ? "stale_reclaimed" : "claimed";
   }
@@ -207,7 +212,7 @@ export function outcomeOf(claimed: Claimed): Outcome {
   }
 }
 
-function tellMoves<Tx>({ emit }: Context<Tx>, moved: readonly Moved[]): void {
+export function tellMoves<Tx>({ emit }: Context<Tx>, moved: readonly Moved[]): void {
   for (const { from, to } of moved) {
     const { operation, identity, attempt } = to;
     const reason =

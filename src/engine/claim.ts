@@ -71,7 +71,7 @@ export function* claimFlow(asked: Asked, budget: Budget): Flow<Claimed> {
  * A first try never waits for somebody's open transaction. A repeat does: its first copy may be what holds the row, and
  * only the lock tells what became of it.
  */
-function patiently<T>(write: (patience: Patience) => T): () => T {
+export function patiently<T>(write: (patience: Patience) => T): () => T {
   let patience: Patience = "never";
   return () => {
     const now = patience;

@@ -62,7 +62,7 @@ function* disclaimFlow(asked: Asked, retainMs: number, budget: Budget, undoes: b
 }
 
 /** Nothing was done under this claim; what an earlier attempt may have done is as much in doubt as before. */
-function unused(record: Held, { newId, heldRetainMs }: Asked, retainMs: number): RecordWrite {
+export function unused(record: Held, { newId, heldRetainMs }: Asked, retainMs: number): RecordWrite {
   const doubted = doubtOfEarlier(record);
   if (doubted === null) return release(record, { writeId: newId(), retainMs });
   if (record.state === "unknown") return touch(record, { writeId: newId() });

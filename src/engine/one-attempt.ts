@@ -1,6 +1,6 @@
-import { type Answer, stamp } from "../core/record.ts";
-import { claim, release, renounce, seen } from "../core/transition.ts";
-import { OutcomeUnknown, StoreUnavailable } from "../errors.ts";
+import { type Answer, type KeyRecord, stamp } from "../core/record.ts";
+import { claim, renounce, seen } from "../core/transition.ts";
+import { OutcomeUnknown } from "../errors.ts";
 import type { Awaitable } from "../stores/store.ts";
 import {
   type Attempt,
@@ -11,12 +11,14 @@ import {
   once,
   TRANSACTION_TRIES,
 } from "./attempt.ts";
-import { answeredFailure, type BeginRequest, CLAIM_TRIES, outcomeOf } from "./begin.ts";
-import { type Asked, claimFlow, type Final } from "./claim.ts";
+import { answeredFailure, type BeginRequest, CLAIM_TRIES, outcomeOf, tellMoves } from "./begin.ts";
+import { type Asked, claimFlow } from "./claim.ts";
 import { type Flow, replace } from "./command.ts";
 import type { Context } from "./context.ts";
+import { unused } from "./disclaim.ts";
 import { downstreamKey } from "./downstream-key.ts";
-import { oneCommitFlow } from "./one-commit.ts";
+import type { EngineEvent } from "./events.ts";
+import { type OneCommitted, oneCommitFlow } from "./one-commit.ts";
 import { createQueue } from "./queue.ts";
 import { type Budget, persist } from "./retry.ts";
 import type { Transacted, Worked } from "./transaction.ts";
@@ -40,7 +42,7 @@ export function createOneCommitAttempt<Tx>(context: Context<Tx>, start: OneStart
   const limit = limited(context, start);
   const { signal } = limit;
   let ended = false;
-  const { undo, ...endings } = endingsOf(commits, (write) => {
+  const endings = endingsOf(commits, (write) => {
     if (ended) throw alreadyEnded(draft);
     ended = true;
     return heldFor<Tx, NotOurs>(context, operation, write().finally(limit.over));
@@ -64,7 +66,8 @@ export function createOneCommitAttempt<Tx>(context: Context<Tx>, start: OneStart
     ...endings,
     abandon: async (reason) => {
       limit.abort(reason);
-      if (!ended) await undo();
+      // Not an ending: what the work brings after all is judged by what stands then.
+      if (!ended) await heldFor<Tx, NotOurs>(context, operation, commits.undone().finally(limit.over));
       return { kind: "unkept" };
     },
     endBy: () => Promise.reject(new Error(`${operation} has no record to end.`)),
@@ -97,80 +100,14 @@ function endingsOf<Tx>({ commit, undone }: Committing<Tx>, endBy: EndBy) {
   const keep = (state: "completed" | "failed_permanent") => async (answer: Answer) =>
     await endBy(async () => endedBy(await commit(() => ({ kind: "keep", state, answer, value: null }))));
   const undo = async () => await endBy(undone);
-  return { undo, complete: keep("completed"), fail: keep("failed_permanent"), release: undo, doubt: undo };
+  return { complete: keep("completed"), fail: keep("failed_permanent"), release: undo, doubt: undo };
 }
 
-/** Of a version that stands nowhere. */
-const NOTHING_YET = { attempt: 0, revision: 0, updatedAt: 0 };
-
-interface Committing<Tx> {
-  readonly number: () => number;
-  readonly commit: <T>(run: (tx: Tx) => Awaitable<Worked<T>>) => Promise<OneCommitted<T>>;
-  /** Ends without an effect; where a commit is in doubt it is first made sure that it can never be applied. */
-  readonly undone: () => Promise<Ended | NotOurs>;
-}
-
-type OneCommitted<T> = Exclude<Transacted<T>, { kind: "lost" }> | NotOurs;
-
-/** The commits of one attempt, one after another. */
-function committing<Tx>(context: Context<Tx>, { request, asked }: OneStart): Committing<Tx> {
-  const { driver, policy, runtime } = context;
-  const untilMs = runtime.monotonicMs() + policy.leaseMs;
-  const serially = createQueue();
-  const tell = tellingOnce(context, request);
-  let [number, inDoubt] = [0, false];
-  const commit = async <T>(run: (tx: Tx) => Awaitable<Worked<T>>): Promise<OneCommitted<T>> => {
-    const begunMs = runtime.monotonicMs();
-    const early = { untilMs: begunMs + policy.storeTimeoutMs, tries: CLAIM_TRIES };
-    const late = { untilMs, tries: TRANSACTION_TRIES };
-    const numbered = (tx: Tx, given: number) => {
-      number = given;
-      return run(tx);
-    };
-    const withinMs = Math.max(1, untilMs - begunMs);
-    const claiming = { asked, run: numbered, retainMs: policy.retentionMs, withinMs };
-    try {
-      const end = await driver.drive(oneCommitFlow<Tx, T>(claiming, () => (number === 0 ? early : late)));
-      tell(end.kind === "answered" ? decided(end.answered) : "claimed");
-      return end;
-    } catch (error) {
-      inDoubt = number > 0 && error instanceof StoreUnavailable;
-      if (number > 0) throw error;
-      return { kind: "answered", answered: answeredFailure(context, request, error) };
-    }
-  };
-  const undone = async (): Promise<Ended | NotOurs> => {
-    tell("claimed");
-    const { releasedRetentionMs: retainMs } = policy;
-    if (inDoubt) return await driver.drive(undoFlow(asked, retainMs, { untilMs, tries: CLAIM_TRIES }));
-    return { kind: "kept", record: stamp(renounce(asked.claim, { retainMs }), NOTHING_YET) };
-  };
-  return {
-    number: () => number,
-    commit: (run) => serially(() => commit(run)),
-    undone: () => serially(undone),
-  };
-}
-
-function decided(decision: Final) {
-  return outcomeOf({ kind: "final", decision, moved: [] });
-}
-
-/** Claims in the ordinary way, which a commit that is still under way cannot outrun, and lets the key go again. */
-function* undoFlow(asked: Asked, retainMs: number, budget: Budget): Flow<Ended | NotOurs> {
-  const claimed = yield* claimFlow(asked, budget);
-  if (claimed.kind === "final") return { kind: "answered", answered: claimed.decision };
-  const { record } = claimed;
-  const released = release(record, { writeId: asked.newId(), retainMs });
-  const written = yield* persist(budget, () => replace(seen(record), released, "wait"));
-  if (written.kind === "replaced") return { kind: "kept", record: written.record };
-  return { kind: "lost", record: written.record };
-}
-
-function endedBy(end: OneCommitted<null>): Ended | NotOurs {
+function endedBy(end: Committed<unknown>): Ended | NotOurs {
   switch (end.kind) {
     case "committed":
       return { kind: "kept", record: end.record };
+    case "lost":
     case "answered":
       return end;
     case "undone":
@@ -178,11 +115,123 @@ function endedBy(end: OneCommitted<null>): Ended | NotOurs {
   }
 }
 
-/** One request counts once, whatever becomes of it. */
-function tellingOnce<Tx>({ emit }: Context<Tx>, { operation }: BeginRequest) {
-  let told = false;
-  return (outcome: ReturnType<typeof outcomeOf>): void => {
-    if (!told) emit({ type: "request", operation, outcome });
-    told = true;
+/** Of a version that stands nowhere. */
+const NOTHING_YET = { attempt: 0, revision: 0, updatedAt: 0 };
+
+interface Committing<Tx> extends Commits<Tx> {
+  /** Ends without an effect, or tells what stands after all; a commit in doubt can never be applied afterwards. */
+  readonly undone: () => Promise<Ended | NotOurs>;
+}
+
+interface Commits<Tx> {
+  readonly number: () => number;
+  readonly commit: <T>(run: (tx: Tx) => Awaitable<Worked<T>>) => Promise<Committed<T>>;
+}
+
+type Committed<T> = Transacted<T> | NotOurs;
+
+/** The commits of one attempt, one after another, and what they come to. */
+function committing<Tx>(shared: Context<Tx>, start: OneStart): Committing<Tx> {
+  const context = countingOnce(shared);
+  const serially = createQueue();
+  const { number, inDoubt, commit } = commitsOf(context, start);
+  let last: Ended | NotOurs | null = null;
+  const kept = async <T>(run: (tx: Tx) => Awaitable<Worked<T>>): Promise<Committed<T>> => {
+    const end = await commit(run);
+    if (end.kind === "committed") last = { kind: "lost", record: end.record };
+    else if (end.kind !== "undone") last = end;
+    return end;
   };
+  const undone = async (): Promise<Ended | NotOurs> => {
+    // Where no transaction has begun the key may be another's: a copy is never told that nothing was done.
+    if (last === null && number() === 0 && !inDoubt()) await kept(() => UNDONE);
+    if (last !== null) return last;
+    context.emit({ type: "request", operation: start.request.operation, outcome: "claimed" });
+    last = inDoubt() ? await undo(context, start.asked) : { kind: "kept", record: nothingOf(start.asked) };
+    return last;
+  };
+  return { number, commit: (run) => serially(() => kept(run)), undone: () => serially(undone) };
+}
+
+const UNDONE: Worked<null> = { kind: "undo", value: null };
+
+/** Commits, each in its own bounds. */
+function commitsOf<Tx>(
+  context: Context<Tx>,
+  { request, asked, maxRunMs }: OneStart,
+): Commits<Tx> & { readonly inDoubt: () => boolean } {
+  const { driver, policy, runtime } = context;
+  // As much later than the end of the work as a lease would end.
+  const untilMs = runtime.monotonicMs() + maxRunMs + policy.leaseMs - policy.requestTimeoutMs;
+  let [number, inDoubt] = [0, false];
+  const onUnheard = () => {
+    inDoubt = true;
+  };
+  const commit = async <T>(run: (tx: Tx) => Awaitable<Worked<T>>): Promise<Committed<T>> => {
+    const begunMs = runtime.monotonicMs();
+    const early = { untilMs: begunMs + policy.storeTimeoutMs, tries: CLAIM_TRIES };
+    const late = { untilMs, tries: TRANSACTION_TRIES };
+    const numbered = (tx: Tx, given: number) => {
+      number = given;
+      return run(tx);
+    };
+    const bounds = { retainMs: policy.retentionMs, withinMs: Math.max(1, untilMs - begunMs) };
+    const claiming = { asked, run: numbered, writeId: asked.newId(), onUnheard, ...bounds };
+    try {
+      const committed = await driver.drive(
+        oneCommitFlow<Tx, T>(claiming, () => (number === 0 ? early : late)),
+      );
+      tell(context, request, committed);
+      return committed.end;
+    } catch (error) {
+      if (number > 0) throw error;
+      return { kind: "answered", answered: answeredFailure(context, request, error) };
+    }
+  };
+  return { number: () => number, inDoubt: () => inDoubt, commit };
+}
+
+function tell<Tx>(
+  context: Context<Tx>,
+  { operation }: BeginRequest,
+  { end, moved }: OneCommitted<unknown>,
+): void {
+  tellMoves(context, moved);
+  const outcome =
+    end.kind === "answered"
+      ? outcomeOf({ kind: "final", decision: end.answered, moved })
+      : outcomeOf({ kind: "claimed", moved });
+  context.emit({ type: "request", operation, outcome });
+}
+
+/** One request counts once, whatever becomes of it. */
+function countingOnce<Tx>(context: Context<Tx>): Context<Tx> {
+  let counted = false;
+  const emit = (event: EngineEvent): void => {
+    if (event.type === "request" && counted) return;
+    counted ||= event.type === "request";
+    context.emit(event);
+  };
+  return { ...context, emit };
+}
+
+function nothingOf({ claim: asked }: Asked): KeyRecord {
+  return stamp(renounce(asked, { retainMs: 0 }), NOTHING_YET);
+}
+
+async function undo<Tx>({ driver, policy, runtime }: Context<Tx>, asked: Asked): Promise<Ended | NotOurs> {
+  const budget = { untilMs: runtime.monotonicMs() + policy.leaseMs, tries: CLAIM_TRIES };
+  return await driver.drive(undoFlow(asked, policy.releasedRetentionMs, budget));
+}
+
+/** Claims in the ordinary way, which a commit that is still under way cannot outrun, and lets the key go again. */
+function* undoFlow(asked: Asked, retainMs: number, budget: Budget): Flow<Ended | NotOurs> {
+  const claimed = yield* claimFlow(asked, budget);
+  if (claimed.kind === "final") return { kind: "answered", answered: claimed.decision };
+  const { record } = claimed;
+  const written = yield* persist(budget, () =>
+    replace(seen(record), unused(record, asked, retainMs), "wait"),
+  );
+  if (written.kind === "replaced") return { kind: "kept", record: written.record };
+  return { kind: "lost", record: written.record };
 }

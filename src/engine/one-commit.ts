@@ -1,8 +1,19 @@
 import type { KeyRecord, RecordWrite } from "../core/record.ts";
 import { claim, concludeClaim, seen } from "../core/transition.ts";
 import { StoreContention, StoreUnavailable } from "../errors.ts";
-import type { Awaitable, Fenced, FencedEnd } from "../stores/store.ts";
-import { type Asked, type Final, found, type Reaction, ROUNDS, react, whileBusy } from "./claim.ts";
+import type { Awaitable, Fenced, FencedEnd, Replaced } from "../stores/store.ts";
+import {
+  type Asked,
+  type Final,
+  found,
+  locked,
+  type Moved,
+  patiently,
+  type Reaction,
+  ROUNDS,
+  react,
+  whileBusy,
+} from "./claim.ts";
 import { call, fenced, replace, type TransactionFlow, type Unit } from "./command.ts";
 import { type Budget, persist } from "./retry.ts";
 import type { Worked } from "./transaction.ts";
@@ -11,6 +22,8 @@ import type { Worked } from "./transaction.ts";
 export type OneCommit<T> =
   | { readonly kind: "committed"; readonly record: KeyRecord; readonly value: T | null }
   | { readonly kind: "undone"; readonly value: T }
+  /** An earlier commit of the same attempt stands, which nobody had heard of. */
+  | { readonly kind: "lost"; readonly record: KeyRecord }
   /** The key was not this request's to run. */
   | { readonly kind: "answered"; readonly answered: Final };
 
@@ -18,8 +31,18 @@ export type OneCommit<T> =
 export interface Claiming<Tx, T> {
   readonly asked: Asked;
   readonly run: (tx: Tx, number: number) => Awaitable<Worked<T>>;
+  /** Names this commit, whichever of its tries is applied, among those of its attempt. */
+  readonly writeId: string;
   readonly retainMs: number;
   readonly withinMs: number;
+  /** Called when a try was not heard of: it may still be applied, whatever becomes of those after it. */
+  readonly onUnheard: () => void;
+}
+
+/** The end, and the records that were moved on the way. */
+export interface OneCommitted<T> {
+  readonly end: OneCommit<T>;
+  readonly moved: readonly Moved[];
 }
 
 /** The version that a unit may take the place of, `null` where there is none, and the claim that it makes. */
@@ -36,6 +59,16 @@ interface Place {
 export function* oneCommitFlow<Tx, T>(
   claiming: Claiming<Tx, T>,
   budget: () => Budget,
+): TransactionFlow<OneCommitted<T>, Tx> {
+  const moved: Moved[] = [];
+  const end = yield* committedOn<Tx, T>(claiming, budget, moved);
+  return { end, moved };
+}
+
+function* committedOn<Tx, T>(
+  claiming: Claiming<Tx, T>,
+  budget: () => Budget,
+  moved: Moved[],
 ): TransactionFlow<OneCommit<T>, Tx> {
   const { asked } = claiming;
   let place: Place = { standing: null, claimed: claim(asked.claim) };
@@ -43,17 +76,19 @@ export function* oneCommitFlow<Tx, T>(
     const on = place;
     const end = yield* persist(
       budget,
-      heard((): TransactionFlow<Fenced<Worked<T>>, Tx> => tryOn(claiming, on)),
+      heard((): TransactionFlow<Fenced<Worked<T>>, Tx> => tryOn(claiming, on), claiming.onUnheard),
     );
     switch (end.kind) {
       case "committed":
+        moved.push(...takenOver(on, end.record));
         return { kind: "committed", record: end.record, value: end.value.value };
       case "rolled_back":
         return { kind: "undone", value: end.value.value };
       case "busy":
         return { kind: "answered", answered: yield* whileBusy(asked, budget) };
       case "refused": {
-        const met = yield* meet(asked, end, budget);
+        const met = yield* meet(claiming, { ...end, kind: "stale" }, budget, moved);
+        if (met.kind === "committed") moved.push(...takenOver(on, met.record));
         if (met.kind !== "place") return met;
         place = met.place;
       }
@@ -64,7 +99,14 @@ export function* oneCommitFlow<Tx, T>(
   );
 }
 
-function tryOn<Tx, T>({ asked, run, retainMs, withinMs }: Claiming<Tx, T>, { standing, claimed }: Place) {
+function takenOver({ standing }: Place, record: KeyRecord): readonly Moved[] {
+  return standing === null ? [] : [{ from: standing.state, to: record }];
+}
+
+function tryOn<Tx, T>(
+  { asked, run, writeId, retainMs, withinMs }: Claiming<Tx, T>,
+  { standing, claimed }: Place,
+) {
   const { identity, operation } = asked.claim;
   const ground = { kind: "claimable", identity, seen: standing === null ? null : seen(standing) } as const;
   return fenced(withinMs, ground, function* (tx: Tx, number): Unit<FencedEnd<Worked<T>>> {
@@ -72,13 +114,16 @@ function tryOn<Tx, T>({ asked, run, retainMs, withinMs }: Claiming<Tx, T>, { sta
     const worked = yield* call(operation, () => run(tx, number));
     if (worked.kind === "undo") return { kind: "rollback", value: worked };
     const { state, answer } = worked;
-    const change = { writeId: asked.newId(), state, attempt: number, answer, retainMs };
+    const change = { writeId, state, attempt: number, answer, retainMs };
     return { kind: "commit", write: concludeClaim(claimed, change), value: worked };
   });
 }
 
 /** What is in the way of a repeat may be its own first copy, whose reply was lost: then it is not heard yet. */
-function heard<C, T>(attempt: () => Generator<C, Fenced<T>, void>): () => Generator<C, Fenced<T>, void> {
+function heard<C, T>(
+  attempt: () => Generator<C, Fenced<T>, void>,
+  onUnheard: () => void,
+): () => Generator<C, Fenced<T>, void> {
   let unheard: StoreUnavailable | null = null;
   return function* () {
     try {
@@ -86,30 +131,41 @@ function heard<C, T>(attempt: () => Generator<C, Fenced<T>, void>): () => Genera
       if (end.kind === "busy" && unheard !== null) throw unheard;
       return end;
     } catch (error) {
-      if (error instanceof StoreUnavailable) unheard = error;
+      if (error instanceof StoreUnavailable) {
+        unheard = error;
+        onUnheard();
+      }
       throw error;
     }
   };
 }
 
-type Met<T> = Exclude<OneCommit<T>, { kind: "undone" }> | { readonly kind: "place"; readonly place: Place };
+type Met = Exclude<OneCommit<never>, { kind: "undone" }> | { readonly kind: "place"; readonly place: Place };
 
 /** What follows from the record that stood in the way. */
-function* meet<Tx>(
-  asked: Asked,
-  met: Extract<Fenced<never>, { kind: "refused" }>,
+function* meet<Tx, T>(
+  { asked, writeId }: Claiming<Tx, T>,
+  met: Extract<Replaced, { kind: "stale" }>,
   budget: () => Budget,
-): TransactionFlow<Met<never>, Tx> {
-  for (let standing = found({ ...met, kind: "stale" }); standing !== null; ) {
+  moved: Moved[],
+): TransactionFlow<Met, Tx> {
+  for (let standing = found(met); standing !== null; ) {
     const { record } = standing;
     if (record.owner === asked.claim.owner && isConcluded(record))
-      return { kind: "committed", record, value: null };
+      return record.writeId === writeId
+        ? { kind: "committed", record, value: null }
+        : { kind: "lost", record };
     const reaction: Reaction = react(asked, standing);
     if (reaction.kind === "final") return { kind: "answered", answered: reaction.decision };
     if (reaction.kind === "claimed") throw new Error("A claim stands that was never written.");
     const { write } = reaction;
     if (write.state === "in_progress") return { kind: "place", place: { standing: record, claimed: write } };
-    const replaced = yield* persist(budget, () => replace(seen(record), write, "wait"));
+    const replaced: Replaced = yield* persist(
+      budget,
+      patiently((patience) => replace(seen(record), write, patience)),
+    );
+    if (replaced.kind === "locked") return { kind: "answered", answered: locked(replaced.record) };
+    if (replaced.kind === "replaced") moved.push({ from: record.state, to: replaced.record });
     standing = found(replaced);
   }
   return { kind: "place", place: { standing: null, claimed: claim(asked.claim) } };

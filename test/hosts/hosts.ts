@@ -62,13 +62,21 @@ export function mountedBy<HostRequest>(
           execute: (request, host) => execute(request, viewOf(host)),
         });
       }
-      case "transaction":
-        return protect(site.engine, { ...options, effects: "transaction" }, (host, attempt) => {
+      case "transaction": {
+        const { commits = "two" } = route;
+        return protect(site.engine, { ...options, effects: "transaction", commits }, (host, attempt) => {
           const request = viewOf(host);
           const commit: TransactionWork["commit"] = (answer) =>
             attempt.transaction(site.unitOf(request, answer));
-          return route.handle({ ...site.workOf(request, attempt), commit });
+          return route.handle({
+            ...site.workOf(request, attempt),
+            commit,
+            get number() {
+              return attempt.number;
+            },
+          });
         });
+      }
     }
   };
 }

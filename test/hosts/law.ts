@@ -1,6 +1,7 @@
 import type { PolicySettings } from "../../src/core/policy.ts";
 import type { KeyRecord } from "../../src/core/record.ts";
 import type { AnswerInit } from "../../src/engine/answer.ts";
+import type { Commits } from "../../src/engine/begin.ts";
 import type { EngineEvent } from "../../src/engine/events.ts";
 import type { Awaitable } from "../../src/engine/returned.ts";
 import type { Runtime } from "../../src/engine/runtime.ts";
@@ -96,6 +97,7 @@ interface RouteOf<Effects, Given, Answered> {
 export type PlainRoute = RouteOf<undefined, Work, Response>;
 export type TransactionRoute = RouteOf<"transaction", TransactionWork, KeptAnswer | Response> & {
   readonly effects: "transaction";
+  readonly commits?: Commits;
 };
 
 /** An operation whose provider cannot be asked; `finish` makes this request's effect and the answer. */

@@ -5,6 +5,9 @@ import { claimingLaws } from "./laws/claiming.ts";
 import { endingLaws } from "./laws/endings.ts";
 import { fingerprintLaws } from "./laws/fingerprints.ts";
 import { keyLaws } from "./laws/keys.ts";
+import { oneCommitLaws } from "./laws/one-commit.ts";
+import { oneCommitOutageLaws } from "./laws/one-commit-outages.ts";
+import { oneCommitRunningLaws } from "./laws/one-commit-running.ts";
 import { operationLaws } from "./laws/operations.ts";
 import { outageLaws } from "./laws/outages.ts";
 import { streamLaws } from "./laws/streams.ts";
@@ -20,6 +23,9 @@ export const hostLaws: readonly HostLaw[] = [
   ...streamLaws,
   ...endingLaws,
   ...transactionLaws,
+  ...oneCommitLaws,
+  ...oneCommitRunningLaws,
   ...operationLaws,
   ...outageLaws,
+  ...oneCommitOutageLaws,
 ];
