@@ -6,7 +6,7 @@ import type { Awaitable } from "../stores/store.ts";
 import type { Answered } from "./begin.ts";
 import type { Context } from "./context.ts";
 import { downstreamKey } from "./downstream-key.ts";
-import type { Held, Written } from "./ending.ts";
+import type { Held } from "./ending.ts";
 import { keepAlive } from "./heartbeat.ts";
 import { createHolding, type Holding } from "./holding.ts";
 import { type Transacted, transactionFlow, type Worked } from "./transaction.ts";
@@ -79,8 +79,7 @@ export function createAttempt<Tx>(context: Context<Tx>, start: Start): Attempt<T
     ended = true;
     return await closing(() => ending(holding.held()));
   };
-  const end = (next: (record: Held) => RecordWrite) =>
-    endBy(async () => keptOrLost(await writeWhatFits(holding, next)));
+  const end = (next: (record: Held) => RecordWrite) => endBy(() => writeWhatFits(holding, next));
   return {
     ...{ identity, operation, number, signal: holding.signal, record: holding.held, endBy },
     downstreamKey: (step) => downstreamKey(context.namespace, holding.held(), step),
@@ -125,17 +124,21 @@ function judged<Tx>(context: Context<Tx>, record: Held, reason: string): RecordW
 }
 
 /** The work is done even where the store refuses its answer for its size: then the answer goes on record without its body. */
-async function writeWhatFits(holding: Holding, next: (record: Held) => RecordWrite): Promise<Written> {
+export async function whatFits<E>(keep: (fitting: (answer: Answer) => Answer) => Promise<E>): Promise<E> {
   try {
-    return await holding.write(next);
+    return await keep((answer) => answer);
   } catch (error) {
     if (!(error instanceof OncekeyError) || error.code !== "record_too_large") throw error;
-    return await holding.write((record) => withoutBody(next(record)));
+    return await keep((answer) => ({ ...answer, body: null }));
   }
 }
 
-function withoutBody(write: RecordWrite): RecordWrite {
-  return "answer" in write ? { ...write, answer: { ...write.answer, body: null } } : write;
+async function writeWhatFits(holding: Holding, next: (record: Held) => RecordWrite): Promise<Ended> {
+  return keptOrLost(await whatFits((fitting) => holding.write((record) => fitted(next(record), fitting))));
+}
+
+function fitted(write: RecordWrite, fitting: (answer: Answer) => Answer): RecordWrite {
+  return "answer" in write ? { ...write, answer: fitting(write.answer) } : write;
 }
 
 type End = (next: (record: Held) => RecordWrite) => Promise<Ended>;
@@ -176,10 +179,9 @@ async function transact<Tx, T>(
   const { operation } = holding.held();
   const transacted = await holding.serially(() => {
     const untilMs = holding.leaseEndMs();
-    const withinMs = Math.max(1, untilMs - runtime.monotonicMs());
     const work = { name: operation, run, newId: runtime.newId, retainMs: policy.retentionMs };
     return driver.drive(
-      transactionFlow(holding.held(), work, { untilMs, tries: TRANSACTION_TRIES }, withinMs),
+      transactionFlow(holding.held(), work, { untilMs, tries: TRANSACTION_TRIES }, untilMs),
     );
   });
   if (transacted.kind === "lost") holding.lose("The fence kept the transaction out: the key was taken over.");

@@ -1,7 +1,7 @@
 import type { OnAmbiguous } from "../core/decide.ts";
 import type { Due, Effects, Identity, InProgress, StepOf } from "../core/record.ts";
 import type { Claim } from "../core/transition.ts";
-import { OncekeyError, RecordCorrupt } from "../errors.ts";
+import { ConfigurationError, OncekeyError, RecordCorrupt } from "../errors.ts";
 import { type Attempt, createAttempt, type Ended } from "./attempt.ts";
 import { type Asked, type Claimed, type Final, type Moved, react } from "./claim.ts";
 import { read } from "./command.ts";
@@ -163,6 +163,8 @@ export const CLAIM_TRIES = 20;
 
 /** Begins what makes its claim in its own commit: nothing is written, nothing can be in the way yet. */
 export async function beginOne<Tx>(context: Context<Tx>, request: BeginRequest): Promise<Begun<Tx>> {
+  if (request.effects !== "transaction")
+    throw new ConfigurationError("commits", 'can be "one" only with effects: "transaction"');
   const asked = askedFor(context, request);
   if (context.draining()) return await answeredWhileDraining(context, asked);
   const { maxRunMs = context.policy.requestTimeoutMs } = request;

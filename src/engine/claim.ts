@@ -38,6 +38,17 @@ export type Claimed =
 /** Each round loses to somebody else's progress; more than this many in a row is not contention but a fault. */
 export const ROUNDS = 12;
 
+export function changedHands(): StoreContention {
+  return new StoreContention(
+    `The key changed hands ${ROUNDS} times while it was being claimed. Send the request again.`,
+  );
+}
+
+/** The same claim by another write. */
+export function renewed({ claim: asked, newId }: Asked): Claim {
+  return { ...asked, writeId: newId() };
+}
+
 /** A row that somebody's open transaction holds is running, whatever it says. */
 const LOCKED_RETRY_MS = 1_000;
 
@@ -62,9 +73,7 @@ export function* claimFlow(asked: Asked, budget: Budget): Flow<Claimed> {
     if (replaced.kind === "replaced") moved.push({ from: record.state, to: replaced.record });
     standing = found(replaced);
   }
-  throw new StoreContention(
-    `The key changed hands ${ROUNDS} times while it was being claimed. Send the request again.`,
-  );
+  throw changedHands();
 }
 
 /**
@@ -98,14 +107,13 @@ export function react(asked: Asked, standing: Pick<Standing, "record" | "now">):
   const { record, now } = standing;
   const { owner } = asked.claim;
   const decision = decide({ record, now, owner, match: asked.match(record), onAmbiguous: asked.onAmbiguous });
-  const renewed = (): Claim => ({ ...asked.claim, writeId: asked.newId() });
   switch (decision.kind) {
     case "run":
       return { kind: "claimed", record: decision.record };
     case "take_over":
-      return { kind: "write", record, write: takeOver(decision.record, renewed()) };
+      return { kind: "write", record, write: takeOver(decision.record, renewed(asked)) };
     case "claim_anew":
-      return { kind: "write", record, write: claimAnew(decision.record, renewed()) };
+      return { kind: "write", record, write: claimAnew(decision.record, renewed(asked)) };
     case "mark_unknown": {
       const change = { writeId: asked.newId(), doubt: decision.doubt, heldRetainMs: asked.heldRetainMs };
       return { kind: "write", record, write: doubt(decision.record, change) };

@@ -170,7 +170,7 @@ export function* transaction<T, Tx>(
   return reply.take();
 }
 
-export function* fenced<T, Tx>(
+function* fenced<T, Tx>(
   withinMs: number,
   ground: Ground,
   unit: (tx: Tx, number: number | null) => Unit<FencedEnd<T>>,
@@ -185,6 +185,16 @@ export function* fenced<T, Tx>(
   yield { op: "fenced", ground, unit: kept, withinMs, done: ended.put };
   const end = ended.take();
   return end.kind === "committed" || end.kind === "rolled_back" ? { ...end, value: worked.take() } : end;
+}
+
+/** The same until a time on our own monotonic clock: a later try has only what is left. */
+export function* fencedUntil<T, Tx>(
+  untilMs: number,
+  ground: Ground,
+  unit: (tx: Tx, number: number | null) => Unit<FencedEnd<T>>,
+): Generator<FencedCommand<Tx> | ClockCommand, Fenced<T>, void> {
+  const nowMs = yield* clock();
+  return yield* fenced(Math.max(1, untilMs - nowMs), ground, unit);
 }
 
 /** True for anything that must be awaited. */

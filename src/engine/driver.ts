@@ -15,11 +15,16 @@ import type { Ours, Theirs } from "./watch.ts";
 
 /** Carries flows out on a real store, with promises. */
 export interface Driver<Tx> {
-  /** No command is waited for past `untilMs` on our own monotonic clock, however much of its own bound is left. */
-  drive<T>(
-    flow: Generator<Command | UnitRunning<Tx>, T, void>,
-    bound?: { readonly untilMs: number },
-  ): Promise<T>;
+  /**
+   * No command is waited for past `untilMs` on our own monotonic clock, however much of its own bound is left; of a fenced
+   * unit that is its beginning.
+   */
+  drive<T>(flow: Generator<Command | UnitRunning<Tx>, T, void>, bound?: Bound): Promise<T>;
+}
+
+/** May depend on how far things have come. */
+export interface Bound {
+  readonly untilMs: number | (() => number);
 }
 
 export interface World<Tx> {
@@ -92,9 +97,12 @@ async function resume<C, T>(
 function performCommand<Tx>(
   world: World<Tx>,
   command: Command | UnitRunning<Tx>,
-  untilMs: number,
+  untilMs: number | (() => number),
 ): Awaitable<void> {
-  const bounded = (ms: number) => Math.max(1, Math.min(ms, untilMs - world.runtime.monotonicMs()));
+  const bounded = (ms: number) => {
+    const until = typeof untilMs === "function" ? untilMs() : untilMs;
+    return Math.max(1, Math.min(ms, until - world.runtime.monotonicMs()));
+  };
   switch (command.op) {
     case "insert":
     case "replace":
@@ -108,9 +116,10 @@ function performCommand<Tx>(
         world.ours((theirs) => performTransaction(world, command, { givenUp, theirs })),
       );
     case "fenced":
-      return inTime(world, bounded(command.withinMs), (givenUp) =>
-        world.ours((theirs) => performFenced(world, command, { givenUp, theirs })),
-      );
+      return inTime(world, command.withinMs, (givenUp) => {
+        const beginMs = bounded(Math.min(command.withinMs, world.storeTimeoutMs));
+        return world.ours((theirs) => performFenced(world, command, { givenUp, theirs, beginMs }));
+      });
     case "clock":
       return command.done(world.runtime.monotonicMs());
     case "pause": {
@@ -159,11 +168,11 @@ async function performTransaction<Tx>(
 async function performFenced<Tx>(
   world: World<Tx>,
   { ground, unit, withinMs, done }: FencedCommand<Tx>,
-  { givenUp, theirs }: Waiting,
+  { givenUp, theirs, beginMs }: Waiting & { readonly beginMs: number },
 ): Promise<void> {
   const { transactions } = world;
   if (transactions === null) throw withoutTransactions();
-  const beginning = beginningOf(world, Math.min(withinMs, world.storeTimeoutMs));
+  const beginning = beginningOf(world, beginMs);
   const work = (tx: Tx, number: number | null): Awaitable<FencedEnd<void>> => {
     beginning.over();
     if (givenUp() || beginning.isLate()) return UNDONE;

@@ -10,6 +10,7 @@ import {
   type NotOurs,
   once,
   TRANSACTION_TRIES,
+  whatFits,
 } from "./attempt.ts";
 import { answeredFailure, type BeginRequest, CLAIM_TRIES, outcomeOf, tellMoves } from "./begin.ts";
 import { type Asked, claimFlow } from "./claim.ts";
@@ -97,8 +98,10 @@ type EndBy = (write: () => Promise<Ended | NotOurs>) => Promise<Ended | NotOurs>
 
 /** A local effect leaves nothing in doubt: whatever is not kept is undone. */
 function endingsOf<Tx>({ commit, undone }: Committing<Tx>, endBy: EndBy) {
+  const kept = async (state: "completed" | "failed_permanent", answer: Answer) =>
+    endedBy(await commit(() => ({ kind: "keep", state, answer, value: null })));
   const keep = (state: "completed" | "failed_permanent") => async (answer: Answer) =>
-    await endBy(async () => endedBy(await commit(() => ({ kind: "keep", state, answer, value: null }))));
+    await endBy(() => whatFits((fitting) => kept(state, fitting(answer))));
   const undo = async () => await endBy(undone);
   return { complete: keep("completed"), fail: keep("failed_permanent"), release: undo, doubt: undo };
 }
@@ -175,12 +178,12 @@ function commitsOf<Tx>(
       number = given;
       return run(tx);
     };
-    const bounds = { retainMs: policy.retentionMs, withinMs: Math.max(1, untilMs - begunMs) };
+    const bounds = { retainMs: policy.retentionMs, untilMs };
     const claiming = { asked, run: numbered, writeId: asked.newId(), onUnheard, ...bounds };
+    const budget = () => (number === 0 ? early : late);
     try {
-      const committed = await driver.drive(
-        oneCommitFlow<Tx, T>(claiming, () => (number === 0 ? early : late)),
-      );
+      const flow = oneCommitFlow<Tx, T>(claiming, budget);
+      const committed = await driver.drive(flow, { untilMs: () => budget().untilMs });
       tell(context, request, committed);
       return committed.end;
     } catch (error) {

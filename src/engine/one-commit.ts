@@ -1,9 +1,10 @@
 import type { KeyRecord, RecordWrite } from "../core/record.ts";
-import { claim, concludeClaim, seen } from "../core/transition.ts";
-import { StoreContention, StoreUnavailable } from "../errors.ts";
+import { claim, concludeClaim, seen, takeOver } from "../core/transition.ts";
+import { StoreUnavailable } from "../errors.ts";
 import type { Awaitable, Fenced, FencedEnd, Replaced } from "../stores/store.ts";
 import {
   type Asked,
+  changedHands,
   type Final,
   found,
   locked,
@@ -12,9 +13,10 @@ import {
   type Reaction,
   ROUNDS,
   react,
+  renewed,
   whileBusy,
 } from "./claim.ts";
-import { call, fenced, replace, type TransactionFlow, type Unit } from "./command.ts";
+import { call, fencedUntil, replace, type TransactionFlow, type Unit } from "./command.ts";
 import { type Budget, persist } from "./retry.ts";
 import type { Worked } from "./transaction.ts";
 
@@ -34,7 +36,8 @@ export interface Claiming<Tx, T> {
   /** Names this commit, whichever of its tries is applied, among those of its attempt. */
   readonly writeId: string;
   readonly retainMs: number;
-  readonly withinMs: number;
+  /** On our own monotonic clock. */
+  readonly untilMs: number;
   /** Called when a try was not heard of: it may still be applied, whatever becomes of those after it. */
   readonly onUnheard: () => void;
 }
@@ -94,9 +97,7 @@ function* committedOn<Tx, T>(
       }
     }
   }
-  throw new StoreContention(
-    `The key changed hands ${ROUNDS} times while it was being claimed. Send the request again.`,
-  );
+  throw changedHands();
 }
 
 function takenOver({ standing }: Place, record: KeyRecord): readonly Moved[] {
@@ -104,12 +105,12 @@ function takenOver({ standing }: Place, record: KeyRecord): readonly Moved[] {
 }
 
 function tryOn<Tx, T>(
-  { asked, run, writeId, retainMs, withinMs }: Claiming<Tx, T>,
+  { asked, run, writeId, retainMs, untilMs }: Claiming<Tx, T>,
   { standing, claimed }: Place,
 ) {
   const { identity, operation } = asked.claim;
   const ground = { kind: "claimable", identity, seen: standing === null ? null : seen(standing) } as const;
-  return fenced(withinMs, ground, function* (tx: Tx, number): Unit<FencedEnd<Worked<T>>> {
+  return fencedUntil(untilMs, ground, function* (tx: Tx, number): Unit<FencedEnd<Worked<T>>> {
     if (number === null) throw new Error("A store gave a claim no number.");
     const worked = yield* call(operation, () => run(tx, number));
     if (worked.kind === "undo") return { kind: "rollback", value: worked };
@@ -149,7 +150,9 @@ function* meet<Tx, T>(
   budget: () => Budget,
   moved: Moved[],
 ): TransactionFlow<Met, Tx> {
-  for (let standing = found(met); standing !== null; ) {
+  let standing = found(met);
+  for (let round = 0; standing !== null; round++) {
+    if (round >= ROUNDS) throw changedHands();
     const { record } = standing;
     if (record.owner === asked.claim.owner && isConcluded(record))
       return record.writeId === writeId
@@ -157,8 +160,8 @@ function* meet<Tx, T>(
         : { kind: "lost", record };
     const reaction: Reaction = react(asked, standing);
     if (reaction.kind === "final") return { kind: "answered", answered: reaction.decision };
-    if (reaction.kind === "claimed") throw new Error("A claim stands that was never written.");
-    const { write } = reaction;
+    // A claim of our own stands where one was made to keep a late commit out, and could not be let go of.
+    const write = reaction.kind === "claimed" ? takeOver(reaction.record, renewed(asked)) : reaction.write;
     if (write.state === "in_progress") return { kind: "place", place: { standing: record, claimed: write } };
     const replaced: Replaced = yield* persist(
       budget,

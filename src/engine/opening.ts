@@ -1,8 +1,18 @@
 import type { InProgress } from "../core/record.ts";
 import { claim, refer, seen } from "../core/transition.ts";
-import { StoreContention, StoreUnavailable } from "../errors.ts";
+import { StoreUnavailable } from "../errors.ts";
 import type { Awaitable, UnitEnd } from "../stores/store.ts";
-import { type Asked, type Claimed, found, locked, type Moved, ROUNDS, react, whileBusy } from "./claim.ts";
+import {
+  type Asked,
+  type Claimed,
+  changedHands,
+  found,
+  locked,
+  type Moved,
+  ROUNDS,
+  react,
+  whileBusy,
+} from "./claim.ts";
 import {
   call,
   insert,
@@ -61,9 +71,7 @@ export function* openingFlow<Tx>(opening: Opening<Tx>, budget: Budget): Transact
     if (attempted.kind === "busy")
       return { kind: "final", decision: yield* whileBusy(asked, budget), moved: [] };
   }
-  throw new StoreContention(
-    `The key changed hands ${ROUNDS} times while it was being claimed. Send the request again.`,
-  );
+  throw changedHands();
 }
 
 function* claimAndOpen<Tx>(tx: Tx, { asked, open }: Opening<Tx>): Unit<UnitEnd<Attempted>> {

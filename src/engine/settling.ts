@@ -64,7 +64,8 @@ function* finishOnce<Tx>(
       };
     });
   const work = { name: `finish ${held.operation}`, newId: runtime.newId, retainMs: policy.retentionMs, run };
-  const end = yield* transactionFlow<Tx, null>(held, work, { untilMs: 0, tries: 1 }, policy.leaseMs);
+  const untilMs = runtime.monotonicMs() + policy.leaseMs;
+  const end = yield* transactionFlow<Tx, null>(held, work, { untilMs: 0, tries: 1 }, untilMs);
   switch (end.kind) {
     case "committed":
       return { kind: "written", record: end.record };
@@ -116,7 +117,7 @@ export function* abandonFlow<Tx>(
     const change = { writeId: runtime.newId(), retainMs: policy.releasedRetentionMs, cancelled };
     return { kind: "commit", write: release(from, change), value: null };
   }
-  const end = yield* fencedFlow<Tx, null>(held, budget, policy.leaseMs, unit);
+  const end = yield* fencedFlow<Tx, null>(held, budget, budget.untilMs, unit);
   switch (end.kind) {
     case "committed":
       return { kind: "written", record: end.record };

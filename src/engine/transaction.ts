@@ -1,7 +1,7 @@
 import type { Answer, Due, KeyRecord, RecordWrite, StepOf } from "../core/record.ts";
 import { conclude, seen } from "../core/transition.ts";
 import type { Awaitable, Fenced, FencedEnd } from "../stores/store.ts";
-import { call, fenced, type TransactionFlow, type Unit } from "./command.ts";
+import { call, fencedUntil, type TransactionFlow, type Unit } from "./command.ts";
 import { type Held, ownedStill } from "./ending.ts";
 import { type Budget, persist } from "./retry.ts";
 
@@ -39,9 +39,9 @@ export function* transactionFlow<Tx, T>(
   held: Held,
   work: Work<Tx, T>,
   budget: Budget,
-  withinMs: number,
+  untilMs: number,
 ): TransactionFlow<Transacted<T>, Tx> {
-  const end = yield* fencedFlow<Tx, Worked<T>>(held, budget, withinMs, (tx, from) => unit(tx, from, work));
+  const end = yield* fencedFlow<Tx, Worked<T>>(held, budget, untilMs, (tx, from) => unit(tx, from, work));
   switch (end.kind) {
     case "committed":
       return { kind: "committed", record: end.record, value: end.value?.value ?? null };
@@ -59,17 +59,17 @@ export type FencedOutcome<T> =
   | Extract<Fenced<T>, { kind: "rolled_back" }>
   | { readonly kind: "lost"; readonly record: KeyRecord | null };
 
-/** Runs a unit on the version that the attempt holds, and again on a later one that is still its own. */
+/** Runs a unit on the version that the attempt holds, and again on a later one that is still its own, until `untilMs`. */
 export function* fencedFlow<Tx, T>(
   held: Held,
   budget: Budget,
-  withinMs: number,
+  untilMs: number,
   unitOn: (tx: Tx, from: Held) => Unit<FencedEnd<T>>,
 ): TransactionFlow<FencedOutcome<T>, Tx> {
   for (let current = held; ; ) {
     const from = current;
     const ground = { kind: "held", seen: seen(from), from } as const;
-    const end = yield* persist(budget, () => fenced(withinMs, ground, (tx: Tx) => unitOn(tx, from)));
+    const end = yield* persist(budget, () => fencedUntil(untilMs, ground, (tx: Tx) => unitOn(tx, from)));
     if (end.kind === "busy") throw new Error("A store was busy with a version that a unit waits for.");
     if (end.kind !== "refused") return end;
     const { record } = end;

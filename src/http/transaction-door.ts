@@ -68,11 +68,11 @@ export function createTransactionDoor<Tx, Settles extends Settling>(
   };
   const transaction: RouteTransaction<Tx, Settles> = (work) => {
     const committing = commit(work);
-    if (used) return committing; // a second one is refused, and ends nothing
-    used = true;
-    underWay = failureOf(committing).finally(() => {
-      underWay = null;
+    const heard = failureOf(committing).finally(() => {
+      if (underWay === heard) underWay = null;
     });
+    if (!used) underWay = heard; // a second one is refused, and ends nothing
+    used = true;
     return committing;
   };
   return { transaction, outcome: () => outcome, unheard: async () => await underWay, used: () => used };

@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { following } from "../../src/engine/command.ts";
 import type { Worked } from "../../src/engine/transaction.ts";
-import { PermanentFailure, StoreUnavailable } from "../../src/errors.ts";
+import { OncekeyError, PermanentFailure, StoreContention, StoreUnavailable } from "../../src/errors.ts";
 import type { Settling, TransactionalStore } from "../../src/stores/store.ts";
 import { until } from "../support/processes.ts";
 import { answerOf, proceeded, sqlEngineOn } from "./engines.ts";
@@ -177,6 +179,29 @@ function endedOtherwise<Tx>(given: () => Sql<Tx>): void {
     },
   );
 
+  test("whose answer is more than the store keeps is on record without its body, and the work is not repeated", async () => {
+    const { store } = given();
+    const fenced: typeof store.fenced = (ground, work, bounds) =>
+      store.fenced(
+        ground,
+        (tx, number) =>
+          following(work(tx, number), (end) => {
+            if (end.kind === "commit" && "answer" in end.write && end.write.answer.body !== null)
+              throw new OncekeyError("record_too_large", "The record is too large.");
+            return end;
+          }),
+        bounds,
+      );
+    const { engine } = sqlEngineOn({ ...store, fenced });
+    const request = local("too large");
+    const attempt = proceeded(await engine.begin(request));
+    expect(await attempt.complete(answerOf("long"))).toMatchObject({ kind: "kept" });
+    expect(await recordOf(store, request.identity)).toMatchObject({
+      state: "completed",
+      answer: { body: null },
+    });
+  });
+
   test("but applied before its attempt is given up, stands, and is what the caller hears", async () => {
     const { store } = given();
     const { faulty, engine } = failing(store, ["applied_later"]);
@@ -210,6 +235,53 @@ function unreachable<Tx>(given: () => Sql<Tx>): void {
       expect(time.elapsedMs()).toBeLessThanOrEqual(engine.policy.storeTimeoutMs);
       expect([runs(), outcomesOf(events)]).toEqual([0, ["store_unavailable"]]);
       expect([engine.context.running.size, await given().rows(how)]).toEqual([0, []]);
+    },
+  );
+
+  test("that fails late each time, is told so within the store timeout, and nothing runs", async () => {
+    const time = virtualTime();
+    const fenced = async () => {
+      await time.runtime.sleep(1_500);
+      throw new StoreUnavailable("Nobody is at home any more.");
+    };
+    const { engine } = sqlEngineOn({ ...given().store, fenced }, { runtime: time.runtime });
+    const { work, runs } = working(given(), "late");
+    const call = engine.runInTransaction(
+      called("late"),
+      work(() => 1),
+    );
+    const refused = time.until(call.catch((error: unknown) => error));
+    expect(await refused).toMatchObject({ code: "store_unavailable" });
+    expect(time.elapsedMs()).toBeLessThanOrEqual(engine.policy.storeTimeoutMs);
+    expect(runs()).toBe(0);
+  });
+
+  test.each(["one", "two"] as const)(
+    "that gives way has less time at its second try, with commits: %s",
+    async (commits) => {
+      const { store } = given();
+      const left: number[] = [];
+      const fenced: typeof store.fenced = async (ground, work, bounds) => {
+        left.push(bounds?.idleMs ?? Number.NaN);
+        if (left.length > 1) return await store.fenced(ground, work, bounds);
+        await store.fenced(
+          ground,
+          (tx, number) => following(work(tx, number), ({ value }) => ({ kind: "rollback", value })),
+          bounds,
+        );
+        await sleep(200);
+        throw new StoreContention("The database gave way.");
+      };
+      const { engine } = sqlEngineOn({ ...store, fenced });
+      const { work, runs } = working(given(), `less ${commits}`);
+      const call = engine.runInTransaction(
+        called(`less ${commits}`, { commits }),
+        work(() => "done"),
+      );
+      expect(await call).toBe("done");
+      expect(runs()).toBe(2);
+      const [first = 0, second = 0] = left;
+      expect(second).toBeLessThanOrEqual(first - 200);
     },
   );
 
