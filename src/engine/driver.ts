@@ -205,7 +205,7 @@ function beginningOf<Tx>({ runtime }: World<Tx>, boundMs: number) {
     late: bound.expired.then((): never => {
       late = true;
       throw new StoreUnavailable(
-        `The store did not begin a transaction within ${boundMs} ms. Nothing was run.`,
+        `The store did not begin a transaction within ${Math.round(boundMs)} ms. Nothing was run.`,
       );
     }),
   };
@@ -241,7 +241,7 @@ async function inTime<Tx>(
   const late = bound.expired.then(() => {
     given = true;
     throw new StoreUnavailable(
-      `The store did not answer within ${boundMs} ms; what it was asked to write may still happen.`,
+      `The store did not answer within ${Math.round(boundMs)} ms; what it was asked to write may still happen.`,
     );
   });
   try {

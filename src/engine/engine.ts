@@ -166,6 +166,8 @@ function refuseVolatile({
   allowMemoryStore = false,
   production,
 }: EngineSettings & { readonly store: Store }): void {
+  if (store?.capabilities === undefined)
+    throw new ConfigurationError("store", "must be a store, such as sqliteStore({ … })");
   const isProduction = production ?? process.env["NODE_ENV"] === "production";
   if (store.capabilities.durable || allowMemoryStore || !isProduction) return;
   const reason = `is "${store.name}", which forgets every key when the process ends; take a durable store, or set allowMemoryStore`;

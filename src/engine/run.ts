@@ -67,6 +67,7 @@ export async function attemptRun<Tx, T>(
   request: RunRequest,
   work: (attempt: RunAttempt) => Awaitable<T>,
 ): Promise<Ran<T>> {
+  refuseCommits(request);
   const begun = await begin(beginRequest(request, "none"));
   if (begun.kind !== "proceed") return answered(request, begun);
   const { attempt } = begun;
@@ -164,6 +165,12 @@ function beginRequest(request: RunRequest, effects: Effects): BeginRequest {
     ...(onAmbiguous === undefined ? {} : { onAmbiguous }),
     ...(run === null ? {} : { maxRunMs: run.ms }),
   };
+}
+
+/** For plain JavaScript, where nothing else says that the option is not read. */
+function refuseCommits(request: object): void {
+  if ("commits" in request)
+    throw new ConfigurationError("commits", "is for runInTransaction; run has no commit of yours");
 }
 
 function commitsOf({ commits }: TransactionRequest): Pick<BeginRequest, "commits"> {

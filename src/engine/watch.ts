@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Effects, Identity } from "../core/record.ts";
+import { ConfigurationError } from "../errors.ts";
 import type { Awaitable } from "../stores/store.ts";
 import type { EngineEvent } from "./events.ts";
 import { type Observer, standInForHandle } from "./stand-in.ts";
@@ -30,12 +31,22 @@ export function createWatch(emit: (event: EngineEvent) => void): Watch {
   let watching: Watch | null = null;
   return {
     watch: (handle) => {
+      refuseUnknown(handle);
       watching ??= startWatching(emit);
       return watching.watch(handle);
     },
     within: (attempt, run) => (watching === null ? run() : watching.within(attempt, run)),
     ours: (run) => (watching === null ? run((part) => part()) : watching.ours(run)),
   };
+}
+
+/** A layer over a driver sends its statements by ways that are not seen here. */
+function refuseUnknown(handle: object): void {
+  if (["query", "execute", "prepare", "unsafe"].some((method) => method in handle)) return;
+  throw new ConfigurationError(
+    "handle",
+    "must be a pool or client of pg, a sql of postgres.js or a SQLite database; below a query builder or an ORM watch those",
+  );
 }
 
 /** Whose statements those of an asynchronous context are. */

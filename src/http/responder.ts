@@ -41,6 +41,7 @@ export async function respond<Tx, Settles extends Settling>(
   const outcome = door.outcome();
   switch (outcome?.kind) {
     case "committed":
+      if (handling.kind === "threw") tell(running, handling.error); // changes nothing, and nobody else would know
       return toResponse(replies.first(outcome.answer, outcome.record));
     case "lost":
       return toResponse(replies.replyToLoser(outcome.record));

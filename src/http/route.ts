@@ -202,12 +202,15 @@ const UNPROTECTED: Header = [STATUS_HEADER, "unprotected"];
 
 function refuseImpossible<Tx, Settles extends Settling>(
   { store, transactions }: Engine<Tx, Settles>,
-  { effects, commits, failOpen, required, keepHeaders, dropHeaders }: RouteSettings & Running,
+  options: RouteSettings & Running & { readonly principal: unknown },
   operation: unknown,
 ): void {
+  const { principal, effects, commits, failOpen, required, keepHeaders, dropHeaders } = options;
   const refuse = (field: string, reason: string) => {
     throw new ConfigurationError(field, reason);
   };
+  if (typeof principal !== "function")
+    refuse("principal", "must be a function that tells whose key it is, from the request");
   const atomic = effects === "transaction" || operation !== null;
   if (effects !== undefined && effects !== "transaction")
     refuse("effects", 'must be "transaction" or left out');

@@ -60,22 +60,25 @@ describe("writes of the application's own SQLite database", () => {
   /** An engine whose store's connections it watches itself. */
   function watchingItsOwn() {
     let watch = (connection: SqliteConnection) => connection;
-    const store = sqliteStore({ connect: () => watch(open()) });
+    const connections: SqliteConnection[] = [];
+    const connect = () => {
+      const connection = watch(open());
+      connections.push(connection);
+      return connection;
+    };
+    const store = sqliteStore({ connect });
     onTestFinished(() => store.close());
     const { engine, events } = sqlEngineOn(store);
     watch = engine.watch;
-    return { engine, events };
+    return { engine, events, connections };
   }
 
   test("are not those of the transaction itself, where its connection is a watched one", async () => {
-    const { engine, events } = watchingItsOwn();
-    let kept: SqliteConnection | null = null;
-    await engine.runInTransaction(called("own"), (tx) => {
-      kept = tx;
-      void sql.put(tx, rowOf("own"));
-    });
+    const { engine, events, connections } = watchingItsOwn();
+    await engine.runInTransaction(called("own"), (tx) => void sql.put(tx, rowOf("own")));
     expect([told(events), (await sql.rows("own")).length]).toEqual([[], 1]);
-    await attempting(engine, "kept", () => kept !== null && sql.put(kept, rowOf("kept")));
+    const [, ofUnits] = connections;
+    await attempting(engine, "kept", () => ofUnits !== undefined && sql.put(ofUnits, rowOf("kept")));
     expect([keysTold(events), (await sql.rows("kept")).length]).toEqual([["kept"], 1]);
   });
 
@@ -113,7 +116,7 @@ describe("writes of the application's own SQLite database", () => {
   test("come through a stand-in even where a handle has properties that nobody may show otherwise", () => {
     const { engine } = sqlEngineOn(sql.store);
     const fixed = () => 1;
-    const odd = engine.watch(Object.defineProperty({}, "fixed", { value: fixed }));
+    const odd = engine.watch(Object.defineProperty({ query: fixed }, "fixed", { value: fixed }));
     expect(Reflect.get(odd, "fixed")).toBe(fixed);
   });
 
@@ -124,7 +127,7 @@ describe("writes of the application's own SQLite database", () => {
     await engine.runInTransaction(called("unwatched"), () => 1);
     await engine.run(called("unwatched run"), () => 1);
     expect(entered).not.toHaveBeenCalled();
-    engine.watch({});
+    engine.watch({ query: () => {} });
     await engine.runInTransaction(called("watched"), () => 1);
     expect(entered).toHaveBeenCalled();
   });
