@@ -152,6 +152,26 @@ describe.skipIf(!postgresIsHere())("a transaction on PostgreSQL", () => {
     expect(await other.engine.begin(request)).toMatchObject({ kind: "replay" });
   });
 
+  test.each(["one", "two"] as const)(
+    "whose record a trigger keeps from being written commits nothing, with commits: %s",
+    async (commits) => {
+      const { engine } = sqlEngineOn(sql.store);
+      const event = commits === "one" ? "INSERT" : "UPDATE";
+      await admin.query(`CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+        CREATE TRIGGER swallow BEFORE ${event} ON oncekey_records FOR EACH ROW EXECUTE FUNCTION swallow()`);
+      const key = `swallowed ${commits}`;
+      const call = engine.runInTransaction(
+        { operation: "o", principal: "alice", key, commits },
+        async (tx) => {
+          await sql.put(tx, rowOf(key));
+        },
+      );
+      await expect(call).rejects.toBeInstanceOf(Error);
+      await admin.query("DROP FUNCTION swallow CASCADE");
+      expect(await sql.rows(key)).toEqual([]);
+    },
+  );
+
   test("CR-05: a claim that waited for somebody's open insert is made once that rolls back, and runs", async () => {
     const { engine } = sqlEngineOn(sql.store);
     const request = requestFor("rolled back");

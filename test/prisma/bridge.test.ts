@@ -6,6 +6,7 @@ import { fromPrisma } from "../../src/stores/postgres/index.ts";
 import { unitLaws } from "../stores/bridges-laws.ts";
 import { givenBy, layer } from "../stores/bridges-layers.ts";
 import { unitTests } from "../stores/bridges-units.ts";
+import { verdictTests } from "../stores/bridges-verdicts.ts";
 import { begun, completedFrom } from "../stores/postgres-server.ts";
 
 /** What the generated client has of use here; its own types are checked by `scripts/test-prisma.mjs`. */
@@ -42,6 +43,7 @@ describe("Prisma", () => {
   const given = givenBy(onPrisma);
   unitLaws()(given);
   unitTests(given);
+  verdictTests(given);
 
   test("keeps what its models write together with the record", async () => {
     const { store, effects } = given();
@@ -67,7 +69,10 @@ describe("Prisma", () => {
 
   test("TX-03: a unit that it ends for its time is out of reach, has no effect, and leaves the key free", async () => {
     const { source, storeThrough, effects } = given();
-    const store = storeThrough({ ...source, open: (work) => source.open(work, { idleMs: -4_900 }) });
+    const store = storeThrough({
+      ...source,
+      open: (work) => source.open(work, { idleMs: 100, longestMs: 100 }),
+    });
     const record = await begun(store, "too slow");
     const unit = store.fenced({ kind: "held", seen: seen(record) }, async (tx) => {
       await tx.effect.create({ data: { id: "too slow" } });

@@ -55,7 +55,7 @@ describe.skipIf(!postgresIsHere())("a layer that opens units", () => {
     [
       "does not wait for its work",
       /still running/,
-      1, // sent when the connection was free again: only the layer could keep it out
+      0, // the handle refuses what comes when the connection is free again
       ({ open }) =>
         (work, bounds) =>
           open(async (tx) => {
@@ -145,6 +145,55 @@ describe.skipIf(!postgresIsHere())("a layer that opens units", () => {
     });
     end();
     await until(async () => (await store.read(record.identity)).record?.state === "completed");
+  });
+
+  test("that rejects with the database's own words while the transaction is still open leaves it open, too", async () => {
+    let end = () => {};
+    const { unit, record, store } = await unitOpenedBy("worded and open", ({ open }) => (work, bounds) => {
+      return new Promise((_resolve, reject) => {
+        void open(async (tx) => {
+          await work(tx);
+          reject(Object.assign(new Error("duplicate key"), { code: "23505" }));
+          await new Promise<void>((ended) => {
+            end = ended;
+          });
+        }, bounds);
+      });
+    });
+    await expect(unit).rejects.toMatchObject({
+      code: "store_unavailable",
+      message: expect.stringMatching(/open whether/),
+    });
+    end();
+    await until(async () => (await store.read(record.identity)).record?.state === "completed");
+  });
+
+  test("may share a pool of one with the store: what stands instead of the ground is read once it is free", async () => {
+    const one = new Pool({ connectionString: database.url, max: 1 });
+    onTestFinished(() => one.end());
+    const store = postgresStore({ pool: one, transactions: fromPg(one) });
+    const record = await begun(store, "one pool");
+    const gone = { ...seen(record), owner: "somebody else" };
+    const work = async () => ({ kind: "rollback", value: null }) as const;
+    const refused = await store.fenced({ kind: "held", seen: gone }, work, { idleMs: 600_000 });
+    expect(refused).toMatchObject({ kind: "refused", record });
+    const write = completedFrom(record);
+    const done = store.fenced({ kind: "held", seen: seen(record) }, async () => {
+      return { kind: "commit", write, value: "mine" };
+    });
+    expect(await done).toMatchObject({ kind: "committed", value: "mine" });
+  });
+
+  test("whose connection ends under work that waits for something else says once that nothing was applied", async () => {
+    const store = postgresStore({ pool, transactions: source });
+    const unit = store.transaction(async (tx) => {
+      const [me] = await source.send(tx, "SELECT pg_backend_pid()::text AS pid");
+      await database.admin.query("select pg_terminate_backend($1)", [Number(me?.["pid"])]);
+      return await new Promise<never>(() => {});
+    });
+    const error = await unit.catch((thrown: unknown) => thrown);
+    expect(error).toMatchObject({ code: "store_unavailable" });
+    expect(String(error).match(/nothing of it was applied/g)).toHaveLength(1);
   });
 
   test("cannot pass on a success while the store's own way to the database is blocked", async () => {

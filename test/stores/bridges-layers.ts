@@ -155,11 +155,20 @@ export function layer<Tx>(
   return { source, statement, end };
 }
 
+/** Where the connections of a layer and of its store lead. */
+type Way = (url: string) => Promise<{ readonly url: string; readonly stop: () => Promise<void> }>;
+
+const straight: Way = async (url) => ({ url, stop: async () => {} });
+
 /** Opens a layer for the tests around it. */
-export function givenBy<Tx>(make: (url: string) => Layer<Tx>, outlivesLoss = true): () => OpenedLayer<Tx> {
+export function givenBy<Tx>(
+  make: (url: string) => Layer<Tx>,
+  outlivesLoss = true,
+  way = straight,
+): () => OpenedLayer<Tx> {
   let opened: OpenedLayer<Tx> | undefined;
   beforeAll(async () => {
-    opened = { ...(await open(make)), outlivesLoss };
+    opened = { ...(await open(make, way)), outlivesLoss };
   });
   afterAll(() => opened?.close());
   return () => {
@@ -168,14 +177,18 @@ export function givenBy<Tx>(make: (url: string) => Layer<Tx>, outlivesLoss = tru
   };
 }
 
-async function open<Tx>(make: (url: string) => Layer<Tx>): Promise<Omit<OpenedLayer<Tx>, "outlivesLoss">> {
+async function open<Tx>(
+  make: (url: string) => Layer<Tx>,
+  way: Way,
+): Promise<Omit<OpenedLayer<Tx>, "outlivesLoss">> {
   const { url, drop } = await freshPostgresDatabase();
   const admin = new Client({ connectionString: url });
   await admin.connect();
   await migrate(admin);
   await admin.query("create table effects (id text primary key)");
-  const { source, statement, end, untilSent = async () => {} } = make(url);
-  const pool = new Pool({ connectionString: url, max: 6 });
+  const through = await way(url);
+  const { source, statement, end, untilSent = async () => {} } = make(through.url);
+  const pool = new Pool({ connectionString: through.url, max: 6 });
   pool.on("error", () => {});
   const storeThrough = (transactions: TransactionSource<Tx>) => postgresStore({ pool, transactions });
   return {
@@ -191,6 +204,7 @@ async function open<Tx>(make: (url: string) => Layer<Tx>): Promise<Omit<OpenedLa
       await end();
       await pool.end();
       await admin.end();
+      await through.stop();
       await drop();
     },
   };

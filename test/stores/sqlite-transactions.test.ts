@@ -46,7 +46,7 @@ describe("a transaction", () => {
       code: "configuration",
       field: "transaction",
     });
-    await expect(late).rejects.toThrow(/not open/);
+    await expect(late).rejects.toMatchObject({ code: "attempt_ended" });
     expect(effects()).toEqual([]);
     expect(await store.transaction(() => ({ kind: "commit", value: 7 }))).toBe(7);
   });
@@ -83,7 +83,7 @@ describe("a transaction", () => {
       tx.exec("ROLLBACK");
       return { kind: "commit", value: null };
     });
-    await expect(unit).rejects.toThrow(/no transaction is active/);
+    await expect(unit).rejects.toMatchObject({ code: "not_performed" });
     expect(effects()).toEqual([]);
     expect(await store.insert(claimOf(alice))).toMatchObject({ inserted: true });
   });

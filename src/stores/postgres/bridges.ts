@@ -157,10 +157,10 @@ interface PrismaTransaction {
 /** Units get a `Prisma.TransactionClient`. */
 export function fromPrisma<Tx extends PrismaTransaction>(client: PrismaLike<Tx>): TransactionSource<Tx> {
   return {
-    open: (work, { idleMs }) =>
+    open: (work, { longestMs }) =>
       client.$transaction(work, {
         ...{ isolationLevel: "ReadCommitted", maxWait: LONGEST_CHECK_OUT_MS },
-        timeout: Math.min(Math.ceil(idleMs) + CLOSING_MS, LONGEST_TIMER_MS),
+        timeout: Math.min(Math.ceil(longestMs ?? LONGEST_TIMER_MS), LONGEST_TIMER_MS),
       }),
     send: async (tx, text) => namedRows(rowsIn(await tx.$queryRawUnsafe(text))),
     databaseError: prismaError,
@@ -169,9 +169,6 @@ export function fromPrisma<Tx extends PrismaTransaction>(client: PrismaLike<Tx>)
 
 /** Whoever asked has been told by then that the store is out of reach. */
 const LONGEST_CHECK_OUT_MS = 2_000;
-
-/** Prisma counts from the beginning and ends what is not committed by then: the commit needs a moment, too. */
-const CLOSING_MS = 5_000;
 
 /** Node turns longer ones into 1 ms. */
 const LONGEST_TIMER_MS = 2_147_483_647;

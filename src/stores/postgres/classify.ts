@@ -86,6 +86,18 @@ export function sqlState(error: unknown): string | null {
   return null;
 }
 
+/** True where the server said these words with this SQLSTATE; a layer that wraps its error may quote the statement, too. */
+export function isSaid(error: unknown, state: string, words: RegExp): boolean {
+  for (
+    let cause = error, depth = 0;
+    cause instanceof Error && depth < DEEPEST_CAUSE;
+    cause = cause.cause, depth += 1
+  ) {
+    if (sqlState(cause) === state && words.test(cause.message)) return true;
+  }
+  return false;
+}
+
 /** True when the connection is of no use after this error; the answer to a statement, bad news too, leaves it usable. */
 export function endsConnection(error: unknown): boolean {
   const state = sqlState(error);

@@ -1,8 +1,10 @@
 import type { Due, Identity, KeyRecord, RecordWrite, Seen } from "../../core/record.ts";
 import { recordId } from "../codec.ts";
 import type { Row } from "../row.ts";
+import { isSaid } from "./classify.ts";
 import { inJson, NOW } from "./columns.ts";
 import { literals } from "./literal.ts";
+import { BEGUN, INVALID_TEXT, stillIn } from "./same-transaction.ts";
 import { advisoryKey, changed, created, type Tables, versionOf } from "./sql.ts";
 
 /**
@@ -11,7 +13,7 @@ import { advisoryKey, changed, created, type Tables, versionOf } from "./sql.ts"
  */
 export function holdStatement({ records }: Tables, seen: Seen, idleMs: number): string {
   const { add } = literals();
-  const text = `SELECT ${idleBound(add(String(idleMs), "text"))} FROM ${records} AS record
+  const text = `SELECT ${BEGUN}, ${idleBound(add(String(idleMs), "text"))} FROM ${records} AS record
     WHERE ${versionOf(seen, add)} FOR NO KEY UPDATE`;
   return text;
 }
@@ -34,42 +36,45 @@ export function lockStatement({ identity, schema, idleMs }: Claimable): string {
 
 /**
  * What stands under an identity that is being claimed, with a fencing token where it is free. Its snapshot is taken after
- * the lock, so that it sees whatever an earlier holder committed. A row that was seen is held besides, and skipped where
- * somebody else holds it.
+ * the lock, so that it sees whatever an earlier holder committed. A row that was seen is held besides, by whoever has the
+ * lock only (it is asked for again, which who has it may), and skipped where somebody else holds it.
  */
-export function claimableStatement({ records, attempts }: Tables, { identity, seen }: Claimable): string {
+export function claimableStatement(
+  { records, attempts }: Tables,
+  { identity, seen, schema }: Claimable,
+): string {
   const { add } = literals();
+  const key = add(advisoryKey("claim", schema, recordId(identity)), "bigint");
   const number = `nextval('${attempts.replaceAll("'", "''")}')::text`;
   const free =
     seen === null
       ? `CASE WHEN record.id IS NULL THEN ${number} END`
-      : `(SELECT ${number} FROM ${records} AS record WHERE ${versionOf(seen, add)} FOR NO KEY UPDATE SKIP LOCKED)`;
-  return `SELECT ${NOW}, ${inJson("record")} AS record, ${free} AS number
+      : `CASE WHEN pg_try_advisory_xact_lock(${key}) THEN (SELECT ${number} FROM ${records} AS record
+          WHERE ${versionOf(seen, add)} FOR NO KEY UPDATE SKIP LOCKED) END`;
+  return `SELECT ${NOW}, ${inJson("record")} AS record, ${free} AS number, ${BEGUN}
     FROM ${ARRIVAL} LEFT JOIN ${records} AS record ON record.id = ${add(recordId(identity), "bytea")}`;
 }
 
 /**
- * True for the error of a `concludeStatement` that met another version than its unit stood on, however a layer wrapped it.
- * Those of layers quote the statement too, in which no number stands behind the words.
+ * True for the error of a `concludeStatement` that met another version than its unit stood on, however a layer wrapped it
+ * and in whatever language the server words it. Those of layers quote the statement too, whose values may be any words;
+ * so the SQLSTATE has a say.
  */
 export function isGroundLost(error: unknown): boolean {
-  for (let cause = error, depth = 0; cause instanceof Error && depth < DEEPEST_CAUSE; depth += 1) {
-    if (LOST.test(cause.message)) return true;
-    cause = cause.cause;
-  }
-  return false;
+  return isSaid(error, UNIQUE_VIOLATION, PRIMARY_KEY) || isSaid(error, INVALID_TEXT, LOST);
 }
 
 const GROUND_LOST = "oncekey: another version stands";
-const LOST = new RegExp(`${GROUND_LOST} \\d|"oncekey_records_pkey"`);
-
-/** Against circles; layers wrap once or twice. */
-const DEEPEST_CAUSE = 5;
+const LOST = new RegExp(`${GROUND_LOST} \\d`);
+const PRIMARY_KEY = /\boncekey_records_pkey\b/;
+const UNIQUE_VIOLATION = "23505";
 
 /** A unit's last write. */
 export interface Concluding {
   /** The version that it replaces; `null` where there was none. */
   readonly seen: Seen | null;
+  /** As the statement of the ground told it. */
+  readonly begun: string;
   readonly row: Row<Due>;
   readonly attempt: RecordWrite["attempt"];
   /** Columns that it leaves as they were. */
@@ -78,24 +83,32 @@ export interface Concluding {
   readonly besides?: string;
 }
 
-/** Writes the last version of a unit, or fails, so that a COMMIT behind it in the same message is skipped. */
+/**
+ * Writes the last version of a unit, or fails, so that a COMMIT behind it in the same message is skipped: where another
+ * version stands, and where the transaction is not the one in which the unit began.
+ */
 export function concludeStatement(
   { records }: Tables,
-  { seen, row, attempt, same, besides }: Concluding,
+  { seen, begun, row, attempt, same, besides }: Concluding,
 ): string {
   const { add } = literals();
   const more = besides === undefined ? "" : `${besides}, `;
-  const stamped = `${inJson("updated_at")} AS now, attempt::text AS attempt`;
-  if (seen === null) {
-    const written = [["id", add(row.id, "bytea")] as const, ...created(row, attempt, add)];
-    return `INSERT INTO ${records} (${written.map(([column]) => column).join(", ")})
-      SELECT ${written.map(([, value]) => value).join(", ")} FROM ${ARRIVAL} RETURNING ${more}${stamped}`;
-  }
-  return `WITH kept AS (
-      UPDATE ${records} AS record SET ${changed(row, attempt, add, same)} FROM ${ARRIVAL}
-      WHERE ${versionOf(seen, add)} RETURNING ${stamped})
+  const write = seen === null ? creation() : replacement(seen);
+  // A trigger, too, may keep a row from being written; then nothing may be committed.
+  return `WITH kept AS (${write} RETURNING ${inJson("updated_at")} AS now, attempt::text AS attempt)
     SELECT ${more}max(now) AS now, max(attempt) AS attempt,
       CASE count(*) WHEN 1 THEN 1 ELSE ('${GROUND_LOST} ' || count(*))::integer END AS kept FROM kept`;
+
+  function creation(): string {
+    const written = [["id", add(row.id, "bytea")] as const, ...created(row, attempt, add)];
+    return `INSERT INTO ${records} (${written.map(([column]) => column).join(", ")})
+      SELECT ${written.map(([, value]) => value).join(", ")} FROM ${ARRIVAL} WHERE ${stillIn(begun)}`;
+  }
+
+  function replacement(version: Seen): string {
+    return `UPDATE ${records} AS record SET ${changed(row, attempt, add, same)} FROM ${ARRIVAL}
+      WHERE ${versionOf(version, add)} AND ${stillIn(begun)}`;
+  }
 }
 
 /** The columns of what a version took over from the one before it. */

@@ -44,12 +44,16 @@ export function fenced<Tx, T>(
     const worked = await working(link, async (): Promise<Worked<T>> => {
       const standing = await begin(link, { tables, ground, schema: connector.schema, bounds });
       if (standing.kind !== "holds") return standing;
+      const { begun } = standing;
       const end = await perform(link, (tx) => work(tx, standing.number));
       if (end.kind === "rollback") return { kind: "rolled_back", value: end.value };
       const { attempt } = end.write;
       const row = sizedRow(end.write);
       const same = sameAs(ground, end.write);
-      return { ...end, script: concludeStatement(tables, { seen: ground.seen, row, attempt, ...same }) };
+      return {
+        ...end,
+        script: concludeStatement(tables, { seen: ground.seen, begun, row, attempt, ...same }),
+      };
     });
     if (worked.kind === "commit") return await conclude(link, tables, ground, worked);
     await rollBack(link);
@@ -58,7 +62,8 @@ export function fenced<Tx, T>(
   return connector.lend(carriedOut, bounds.longestMs ?? null);
 }
 
-function sameAs(ground: Ground, write: RecordWrite): { readonly same?: ReadonlySet<string> } {
+/** What the write of a unit leaves as it was, where its ground is the version itself. */
+export function sameAs(ground: Ground, write: RecordWrite): { readonly same?: ReadonlySet<string> } {
   return ground.kind === "held" && ground.from !== undefined ? { same: unchanged(write, ground.from) } : {};
 }
 
@@ -68,7 +73,7 @@ type Worked<T> =
   | Exclude<Fenced<T>, { kind: "committed" }>;
 
 export type Standing =
-  | { readonly kind: "holds"; readonly number: number | null }
+  | { readonly kind: "holds"; readonly number: number | null; readonly begun: string }
   | Extract<Fenced<never>, { kind: "busy" | "refused" }>;
 
 interface Beginning {
@@ -82,7 +87,8 @@ async function begin<Tx>(link: Link<Tx>, { tables, ground, schema, bounds }: Beg
   const idleMs = idleSetting(bounds);
   if (ground.kind === "held") {
     const [, held] = await opened(link, `${BEGIN}; ${holdStatement(tables, ground.seen, idleMs)}`);
-    if (held?.rows[0] !== undefined) return { kind: "holds", number: null };
+    const [row] = held?.rows ?? [];
+    if (row !== undefined) return { kind: "holds", number: null, begun: String(row["begun"]) };
     return { kind: "refused", ...(await readIn(link, tables, ground.seen.identity)) };
   }
   const claimable = { ...ground, schema, idleMs };
@@ -101,7 +107,8 @@ export function standingOf(
   const free = seen === null ? record === null : record !== null && isVersion(record, seen);
   if (!free) return { kind: "refused", record, now: nowOf(found) };
   // A row that another transaction holds is skipped: whoever holds it is ending or claiming it.
-  return found["number"] === null ? { kind: "busy" } : { kind: "holds", number: numberIn(found, "number") };
+  if (found["number"] === null) return { kind: "busy" };
+  return { kind: "holds", number: numberIn(found, "number"), begun: String(found["begun"]) };
 }
 
 async function conclude<Tx, T>(

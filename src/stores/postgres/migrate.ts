@@ -63,7 +63,7 @@ export function printMigrations({ schema }: SchemaOptions = {}): string {
 
 /** Throws what to do unless the server may be written to and has the schema of this release, or of a later one. */
 export function check<Tx>(connector: Connector<Tx>, tables: Tables): Promise<void> {
-  return transact(connector, PATIENT, async (tx) => {
+  return transact(connector, { ...PATIENT, longestMs: LONGEST_CHECK_MS }, async (tx) => {
     const ask = connector.inside(tx);
     const facts = only(await ask({ text: SERVER_FACTS, values: [] }));
     if (facts["recovering"] === "true") throw readOnly("is a replica");
@@ -87,15 +87,18 @@ export function check<Tx>(connector: Connector<Tx>, tables: Tables): Promise<voi
 /** The name of a schema as the statements can quote it. */
 export function schemaName(schema: string | undefined): string | null {
   if (schema === undefined) return null;
-  if (/^[^\0'"\\]+$/.test(schema)) return schema;
+  if (/^[^\0'"\\]+$/.test(schema) && !/\$\d+::|\$claim\$/.test(schema)) return schema;
   throw new ConfigurationError(
     "schema",
-    `must be a name without quotes, backslashes or NUL; got ${JSON.stringify(schema)}`,
+    `must be a name without quotes, backslashes or NUL, and not what stands for a parameter of ours ($1::, $claim$); got ${JSON.stringify(schema)}`,
   );
 }
 
 /** Long enough for any pause between two statements of a migration. */
 const PATIENT: UnitBounds = { idleMs: 60_000 };
+
+/** Whoever asks whether the server is there has an answer by then, and the connection is not kept. */
+const LONGEST_CHECK_MS = 10_000;
 
 const SERVER_FACTS = `SELECT pg_is_in_recovery()::text AS recovering,
   current_setting('transaction_read_only') AS read_only`;

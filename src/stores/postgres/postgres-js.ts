@@ -1,4 +1,3 @@
-import { StoreUnavailable } from "../../errors.ts";
 import { classify, classifyCommit, endsConnection } from "./classify.ts";
 import type { PostgresResult } from "./client.ts";
 import type { Connector, Link, RawRow, Statement } from "./connector.ts";
@@ -12,6 +11,7 @@ import {
   type Reservation,
   reservations,
 } from "./postgres-js-pool.ts";
+import { lostUnsent } from "./session.ts";
 
 /** The store on postgres.js: each statement is a simple query, one trip, with nothing prepared and nothing described. */
 export function postgresJsConnector<Handle extends PostgresJsHandle>(
@@ -101,7 +101,7 @@ function watchOver(handle: PostgresJsHandle): Watch {
   return {
     ...{ broken: () => broken, breaks, untilBroken },
     send: async (text) => {
-      if (broken !== undefined) throw lost(broken);
+      if (broken !== undefined) throw lostUnsent(broken);
       if (connection === null && text.length > LONGEST_TELLING) {
         send(handle, "", carriedBy).catch(() => {}); // whatever is wrong, the next one says it
       }
@@ -135,7 +135,7 @@ function linkTo<Handle extends PostgresJsHandle>(
     }
   };
   return {
-    ...{ handle: refusing(handle, broken), breaks, untilBroken, broken },
+    ...{ handle, breaks, untilBroken, broken },
     ask: async (statement: Statement) => {
       try {
         return rowsOf(await watched(inlined(statement)));
@@ -147,31 +147,6 @@ function linkTo<Handle extends PostgresJsHandle>(
     classify: (error) => classify(error, origin),
     classifyCommit: (error) => classifyCommit(error, origin),
   };
-}
-
-/** The handle as its user knows it, which refuses to be used once its connection is gone, and cannot be released. */
-function refusing<Handle extends PostgresJsHandle>(handle: Handle, broken: () => Error | undefined): Handle {
-  const refuse = () => {
-    const reason = broken();
-    if (reason !== undefined) throw lost(reason);
-  };
-  return new Proxy(handle, {
-    apply: (target, self, template: never[]) => {
-      refuse();
-      return Reflect.apply(target, self, template);
-    },
-    get: (target, name) => {
-      if (name === "release") return () => {};
-      refuse();
-      return Reflect.get(target, name);
-    },
-  });
-}
-
-function lost(reason: Error): StoreUnavailable {
-  return new StoreUnavailable(`The connection was lost: ${reason.message}. This was not sent.`, {
-    cause: reason,
-  });
 }
 
 /** Values come as bytes, so that neither a type parser nor a transform of the user's has touched them. */

@@ -1,8 +1,10 @@
 import { NotPerformed, OncekeyError, StoreContention, StoreUnavailable } from "../../errors.ts";
+import { endedInside, lent, unitIsOver } from "../lent.ts";
 import type { Awaitable, UnitBounds, UnitEnd } from "../store.ts";
 import { SERIALIZATION_FAILURE, sqlState } from "./classify.ts";
 import type { PostgresResult } from "./client.ts";
 import type { Ask, Connector, Link } from "./connector.ts";
+import { BEGUN, isEndedInside, stillIn } from "./same-transaction.ts";
 
 /**
  * Each statement in a transaction of its own, one trip. Where the session's default isolation is stricter than READ
@@ -16,7 +18,7 @@ export function autocommit<Tx>(connector: Connector<Tx>): Ask {
     } catch (error) {
       if (!(error instanceof StoreContention) || sqlState(error) !== SERIALIZATION_FAILURE) throw error;
     }
-    return transact(connector, SHORT, async (tx) => {
+    return transact(connector, { ...SHORT, longestMs: LONGEST_ANSWER_MS }, async (tx) => {
       return { kind: "commit", value: await connector.inside(tx)(statement) };
     });
   };
@@ -35,11 +37,12 @@ export function transact<Tx, T>(
   work: (tx: Tx) => Awaitable<UnitEnd<T>>,
 ): Promise<T> {
   const worked = async (link: Link<Tx>) => {
-    const end = await working(link, async () => {
-      await opened(link, `${BEGIN}; SET LOCAL idle_in_transaction_session_timeout = ${idleSetting(bounds)}`);
-      return await perform(link, work);
+    const [begun, end] = await working(link, async () => {
+      const idle = `set_config('idle_in_transaction_session_timeout', '${idleSetting(bounds)}', true) AS idle`;
+      const [, first] = await opened(link, `${BEGIN}; SELECT ${BEGUN}, ${idle}`);
+      return [String(first?.rows[0]?.["begun"]), await perform(link, work)] as const;
     });
-    if (end.kind === "commit") await closed(link, "COMMIT");
+    if (end.kind === "commit") await closed(link, `SELECT 1 AS one WHERE ${stillIn(begun)}; COMMIT`);
     else await rollBack(link);
     return end.value;
   };
@@ -84,9 +87,27 @@ export async function opened<Tx>(link: Link<Tx>, script: string): Promise<readon
   }
 }
 
-/** Work that never returns does not keep its connection: the server ends an idle transaction, and that ends the wait. */
+/**
+ * Work that never returns does not keep its connection: the server ends an idle transaction, and that ends the wait. What
+ * the work still sends when it is over would reach whoever has the connection next; its handle refuses to.
+ */
 export async function perform<Tx, T>(link: Link<Tx>, work: (tx: Tx) => Awaitable<T>): Promise<T> {
-  return await Promise.race([work(link.handle), link.untilBroken]);
+  let isOver = false;
+  const refusal = () => {
+    const broken = link.broken();
+    if (broken !== undefined) return lostUnsent(broken);
+    return isOver ? unitIsOver() : undefined;
+  };
+  try {
+    return await Promise.race([work(lent(link.handle, refusal)), link.untilBroken]);
+  } finally {
+    isOver = true;
+  }
+}
+
+export function lostUnsent(broken: Error): StoreUnavailable {
+  const what = `The connection was lost: ${broken.message}. This was not sent.`;
+  return new StoreUnavailable(what, { cause: broken });
 }
 
 /** A connection that is lost takes its transaction with it, so that this is rolled back either way. */
@@ -113,6 +134,7 @@ async function sendLast<Tx>(link: Link<Tx>, script: string): Promise<readonly Po
     return await link.script(script);
   } catch (error) {
     await rollBack(link);
+    if (isEndedInside(error)) throw endedInside();
     throw sqlState(error) === FAILED_TRANSACTION ? notCommitted() : link.classifyCommit(error);
   }
 }
@@ -136,7 +158,11 @@ function whatEnded<Tx>(error: unknown, link: Link<Tx>): unknown {
   return classified instanceof StoreContention ? classified : error;
 }
 
+/** One that says so already stays as it is. */
 export function lostBeforeCommit(broken: Error, cause: unknown): StoreUnavailable {
+  if (broken instanceof StoreUnavailable && broken.message.endsWith(NOT_SENT)) return broken;
   const what = `The connection was lost inside a transaction: ${broken.message}`;
-  return new StoreUnavailable(`${what}. COMMIT had not been sent, so nothing of it was applied.`, { cause });
+  return new StoreUnavailable(`${what}. ${NOT_SENT}`, { cause });
 }
+
+const NOT_SENT = "COMMIT had not been sent, so nothing of it was applied.";

@@ -6,10 +6,9 @@ import {
   StoreContention,
   StoreUnavailable,
 } from "../../errors.ts";
-import type { UnitBounds } from "../store.ts";
 import { classify, classifyCommit, classifyConnect, endsConnection, sqlState } from "./classify.ts";
 import type { Ask, RawRow } from "./connector.ts";
-import { FAILED_TRANSACTION, lostBeforeCommit, notCommitted } from "./session.ts";
+import { FAILED_TRANSACTION, lostBeforeCommit, notCommitted, type SessionBounds } from "./session.ts";
 import type { Tables } from "./sql.ts";
 import { only } from "./verbs.ts";
 
@@ -17,9 +16,10 @@ import { only } from "./verbs.ts";
 export interface TransactionSource<Tx> {
   /**
    * Runs `work` once in a transaction at READ COMMITTED, whatever the default; commits when it resolves, rolls back and
-   * rejects when it rejects. A layer with a time-out of its own must not end it before it sat idle for `idleMs`.
+   * rejects when it rejects. A layer with a time-out of its own must not end it before it sat idle for `idleMs`; after
+   * `longestMs` in all nobody waits for it any more, so that a server which never answers need not keep its connection.
    */
-  open<T>(work: (tx: Tx) => Promise<T>, bounds: UnitBounds): Promise<T>;
+  open<T>(work: (tx: Tx) => Promise<T>, bounds: SessionBounds): Promise<T>;
   /** Sends one statement without parameters; its columns are all text. */
   send(tx: Tx, text: string): Promise<readonly RawRow[]>;
   /** The database's own error, with its SQLSTATE as `code`, where the layer hides it deeper than in `cause`. */
@@ -52,8 +52,18 @@ export type Closing<T> =
 export interface Proof {
   /** The transaction in which the last statement was carried out. */
   readonly xact: string;
-  /** The record that it wrote, which a savepoint could have undone without the transaction. */
-  readonly written: { readonly id: Uint8Array; readonly writeId: string } | null;
+  /** The version that it wrote, which a savepoint could have undone without the transaction. */
+  readonly written: Written | null;
+}
+
+export interface Written {
+  readonly id: Uint8Array;
+  readonly writeId: string;
+  /**
+   * The owners of this version and of the one before, where a rival may replace it at once: a version of any other owner
+   * came over it. `null` where only the write itself is proof.
+   */
+  readonly owners: readonly string[] | null;
 }
 
 /** The column by which a statement says which transaction it is in. */
@@ -63,7 +73,11 @@ export const XACT = "pg_current_xact_id()::text AS xact";
  * One unit in a transaction that a layer opens. Its success is never the layer's word: several report one where the
  * database answered COMMIT with ROLLBACK. So the database itself is asked, outside, what became of the transaction.
  */
-export async function unitThrough<Tx, T>(on: Through<Tx>, bounds: UnitBounds, body: Body<Tx, T>): Promise<T> {
+export async function unitThrough<Tx, T>(
+  on: Through<Tx>,
+  bounds: SessionBounds,
+  body: Body<Tx, T>,
+): Promise<T> {
   const run = runOf(on, body);
   const end = await ended(on.source, run.work, bounds);
   const { runs, course } = run.over();
@@ -113,7 +127,7 @@ class Left extends Error {
 async function ended<Tx>(
   source: TransactionSource<Tx>,
   work: (tx: Tx) => Promise<void>,
-  bounds: UnitBounds,
+  bounds: SessionBounds,
 ): Promise<End> {
   try {
     await source.open(work, bounds);
@@ -125,7 +139,7 @@ async function ended<Tx>(
 
 interface Run<Tx, T> {
   readonly work: (tx: Tx) => Promise<void>;
-  /** The layer has ended the transaction: nothing more is sent, and nothing changes any more. */
+  /** The layer has ended the transaction: from now on nothing of ours is sent in it, and what is told here stays so. */
   readonly over: () => { readonly runs: number; readonly course: Course<T> };
 }
 
@@ -133,23 +147,28 @@ function runOf<Tx, T>(on: Through<Tx>, body: Body<Tx, T>): Run<Tx, T> {
   let runs = 0;
   let isOver = false;
   let course: Course<T> = { kind: "unopened" };
+  const takes = (next: Course<T>): void => {
+    if (!isOver) course = next;
+  };
   return {
     work: async (tx) => {
       runs += 1;
       if (runs > 1) throw new Left("This unit has run already.");
-      course = { kind: "working" };
+      takes({ kind: "working" });
       const inside = sayIn(on, tx);
       const say: Say = async (text) => {
         if (isOver) throw new StoreUnavailable("The layer ended the transaction while its work was running.");
         return await inside(text);
       };
+      let closing: Closing<T>;
       try {
-        course = await body(tx, say);
+        closing = await body(tx, say);
       } catch (error) {
-        course = { kind: "failed", error: await whatFailed(on, say, error) };
+        takes({ kind: "failed", error: await whatFailed(on, say, error) });
         throw error;
       }
-      if (course.kind === "left") throw new Left("This unit is to be rolled back.");
+      takes(closing);
+      if (isOver || closing.kind === "left") throw new Left("This unit is to be rolled back.");
     },
     over: () => {
       isOver = true;
@@ -180,33 +199,43 @@ async function stands(say: Say): Promise<boolean> {
   }
 }
 
-/** A unit that said everything: what the database says of its transaction is so, whatever the layer says. */
+/**
+ * A unit that said everything: what the database says of its transaction is so, whatever the layer says. What a layer
+ * rejects with tells only why a transaction was undone: it may stem from a step of its own after the COMMIT.
+ */
 async function judged<Tx, T>(
   on: Through<Tx>,
   { value, proof }: Extract<Closing<T>, { kind: "kept" }>,
   { end, runs }: { end: End; runs: number },
 ): Promise<T> {
-  const refusal = end.kind === "rejected" ? meant(on.source, end.error) : null;
-  const worded = refusal === null ? null : refusedCommit(refusal, on.schema);
-  if (worded !== null) throw worded;
   const fate = await fateOf(on, proof);
   switch (fate.kind) {
     case "committed":
       return value;
     case "aborted":
       if (runs > 1) throw layerFault("ran its work more than once; switch its retries off");
-      if (refusal === null || refusal instanceof NotPerformed) throw notCommitted();
-      throw lostBeforeCommit(asError(refusal), refusal);
+      throw end.kind === "resolved" ? notCommitted() : whyAborted(meant(on.source, end.error), on.schema);
     case "open":
       throw classifyCommit(new Error(fate.reason), { client: null, schema: on.schema });
   }
 }
 
-/** The error of a COMMIT that the database refused in its own words; `null` where it may have been carried out. */
-function refusedCommit(refusal: unknown, schema: string | null): unknown {
-  if (sqlState(refusal) === FAILED_TRANSACTION) return notCommitted();
+/** The error of a transaction that the database says it rolled back: the database's own words, where there are any. */
+function whyAborted(refusal: unknown, schema: string | null): unknown {
+  if (refusal instanceof NotPerformed || sqlState(refusal) === FAILED_TRANSACTION) return notCommitted();
   const classified = classifyCommit(refusal, { client: null, schema });
-  return classified instanceof StoreUnavailable ? null : classified;
+  if (!(classified instanceof StoreUnavailable)) return classified;
+  const said = rootOf(refusal).message.replace(/\.$/, "");
+  const what = `The transaction was rolled back instead of committed (${said})`;
+  return new StoreUnavailable(`${what}. PostgreSQL says so itself: nothing of it was applied.`, {
+    cause: refusal,
+  });
+}
+
+/** What an error of ours was made from, since its own words may be doubts that are settled by now. */
+function rootOf(error: unknown): Error {
+  const { cause } = asError(error);
+  return error instanceof StoreUnavailable && cause instanceof Error ? rootOf(cause) : asError(error);
 }
 
 type Fate = { readonly kind: "committed" | "aborted" } | { readonly kind: "open"; readonly reason: string };
@@ -216,8 +245,8 @@ const LOOKS_MS = [0, 5, 20, 50, 100, 200, 400];
 
 /** Asks the database outside the unit, until it has made up its mind or a second is over. */
 async function fateOf<Tx>({ ask, tables }: Through<Tx>, { xact, written }: Proof): Promise<Fate> {
-  const text = `SELECT pg_xact_status($1::xid8) AS status,
-    (SELECT write_id FROM ${tables.records} WHERE id = $2::bytea) AS write_id`;
+  const text = `SELECT pg_xact_status($1::xid8) AS status, record.write_id, record.owner
+    FROM (VALUES (1)) AS one LEFT JOIN ${tables.records} AS record ON record.id = $2::bytea`;
   let reason = "the database has not ended it yet";
   try {
     for (const pauseMs of LOOKS_MS) {
@@ -225,13 +254,18 @@ async function fateOf<Tx>({ ask, tables }: Through<Tx>, { xact, written }: Proof
       const raw = only(await ask({ text, values: [xact, written?.id ?? null] }));
       if (raw["status"] === "aborted") return { kind: "aborted" };
       if (raw["status"] !== "committed") continue;
-      if (written === null || raw["write_id"] === written.writeId) return { kind: "committed" };
+      if (written === null || shows(raw, written)) return { kind: "committed" };
       reason = "the record does not show its write"; // or not yet: the snapshot is older than the status
     }
   } catch (error) {
     return { kind: "open", reason: `the database could not be asked: ${asError(error).message}` };
   }
   return { kind: "open", reason };
+}
+
+function shows({ write_id: writeId, owner }: RawRow, written: Written): boolean {
+  if (writeId === written.writeId) return true;
+  return written.owners !== null && typeof owner === "string" && !written.owners.includes(owner);
 }
 
 function layerFault(what: string): ConfigurationError {

@@ -1,10 +1,11 @@
-import type { RecordWrite } from "../../core/record.ts";
+import type { Identity, RecordWrite } from "../../core/record.ts";
 import { recordId } from "../codec.ts";
+import { endedInside } from "../lent.ts";
 import { stampWrite } from "../row.ts";
-import type { Awaitable, Fenced, FencedEnd, FencedWork, Ground, UnitBounds, UnitEnd } from "../store.ts";
+import type { Awaitable, Fenced, FencedEnd, FencedWork, Ground, UnitEnd } from "../store.ts";
 import { sqlState } from "./classify.ts";
 import { nowOf, numberIn } from "./columns.ts";
-import { type Standing, standingOf } from "./fenced.ts";
+import { type Standing, sameAs, standingOf } from "./fenced.ts";
 import {
   claimableStatement,
   concludeStatement,
@@ -12,23 +13,31 @@ import {
   isGroundLost,
   lockStatement,
 } from "./fenced-sql.ts";
-import { FAILED_TRANSACTION, idleSetting, notCommitted } from "./session.ts";
-import { type Body, type Closing, type Say, type Through, unitThrough, XACT } from "./through-unit.ts";
+import { BEGUN, isEndedInside, stillIn } from "./same-transaction.ts";
+import { FAILED_TRANSACTION, idleSetting, notCommitted, type SessionBounds } from "./session.ts";
+import {
+  type Body,
+  type Closing,
+  type Say,
+  type Through,
+  unitThrough,
+  type Written,
+  XACT,
+} from "./through-unit.ts";
 import { only, sizedRow, verbs } from "./verbs.ts";
 
 /** A unit in a transaction that a layer of the user's own opens and commits. */
 export function transactThrough<Tx, T>(
   on: Through<Tx>,
-  bounds: UnitBounds,
+  bounds: SessionBounds,
   work: (tx: Tx) => Awaitable<UnitEnd<T>>,
 ): Promise<T> {
   return unitThrough(on, bounds, async (tx, say) => {
-    await say(
-      `SELECT set_config('idle_in_transaction_session_timeout', '${idleSetting(bounds)}', true) AS idle`,
-    );
+    const idle = `set_config('idle_in_transaction_session_timeout', '${idleSetting(bounds)}', true) AS idle`;
+    const begun = String(only(await say(`SELECT ${BEGUN}, ${idle}`))["begun"]);
     const end = await work(tx);
     if (end.kind === "rollback") return { kind: "left", after: async () => end.value };
-    const raw = only(await last(say, `SELECT ${XACT}`));
+    const raw = only(await last(say, `SELECT ${XACT} WHERE ${stillIn(begun)}`));
     return { kind: "kept", value: end.value, proof: { xact: String(raw["xact"]), written: null } };
   });
 }
@@ -36,29 +45,50 @@ export function transactThrough<Tx, T>(
 /** A unit on its ground in such a transaction: its first statement holds the ground, its last writes in its place. */
 export function fencedThrough<Tx, T>(
   on: Through<Tx>,
-  { ground, work, bounds }: { ground: Ground; work: FencedWork<Tx, T>; bounds: UnitBounds },
+  { ground, work, bounds }: { ground: Ground; work: FencedWork<Tx, T>; bounds: SessionBounds },
 ): Promise<Fenced<T>> {
   const body: Body<Tx, Fenced<T>> = async (tx, say) => {
     const standing = await begin(on, say, ground, bounds);
+    if (standing.kind === "gone") return refused(on, standing.identity);
     if (standing.kind !== "holds") return { kind: "left", after: async () => standing };
     const end = await work(tx, standing.number);
-    if (end.kind === "commit") return await conclude(on, say, ground, end);
+    if (end.kind === "commit") return await conclude(on, say, { ...standing, ground }, end);
     return { kind: "left", after: async () => ({ kind: "rolled_back", value: end.value }) };
   };
   return unitThrough(on, bounds, body);
 }
 
+/** Another version stands than the one to be held. */
+interface Gone {
+  readonly kind: "gone";
+  readonly identity: Identity;
+}
+
+/**
+ * What stands instead is read once the layer has its connection back: the store's pool may be the layer's, and whoever
+ * holds one of its connections while waiting for another can wait for himself.
+ */
+function refused<Tx>(
+  { ask, tables }: Through<Tx>,
+  identity: Identity,
+): Extract<Closing<Fenced<never>>, { kind: "left" }> {
+  return {
+    kind: "left",
+    after: async () => ({ kind: "refused", ...(await verbs(ask, tables).read(identity)) }),
+  };
+}
+
 async function begin<Tx>(
-  { tables, schema, ask }: Through<Tx>,
+  { tables, schema }: Through<Tx>,
   say: Say,
   ground: Ground,
-  bounds: UnitBounds,
-): Promise<Standing> {
+  bounds: SessionBounds,
+): Promise<Standing | Gone> {
   const idleMs = idleSetting(bounds);
   if (ground.kind === "held") {
     const [held] = await say(holdStatement(tables, ground.seen, idleMs));
-    if (held !== undefined) return { kind: "holds", number: null };
-    return { kind: "refused", ...(await verbs(ask, tables).read(ground.seen.identity)) };
+    if (held !== undefined) return { kind: "holds", number: null, begun: String(held["begun"]) };
+    return { kind: "gone", identity: ground.seen.identity };
   }
   const claimable = { ...ground, schema, idleMs };
   const lock = only(await say(lockStatement(claimable)));
@@ -68,29 +98,40 @@ async function begin<Tx>(
 }
 
 async function conclude<Tx, T>(
-  { tables, ask }: Through<Tx>,
+  on: Through<Tx>,
   say: Say,
-  { seen }: Ground,
+  { ground, begun }: { readonly ground: Ground; readonly begun: string },
   { write, value }: Extract<FencedEnd<T>, { kind: "commit" }>,
 ): Promise<Closing<Fenced<T>>> {
-  const { attempt, identity } = write;
+  const { seen } = ground;
+  const { attempt } = write;
   try {
-    const statement = concludeStatement(tables, { seen, row: sizedRow(write), attempt, besides: XACT });
+    const concluding = {
+      seen,
+      begun,
+      row: sizedRow(write),
+      attempt,
+      besides: XACT,
+      ...sameAs(ground, write),
+    };
+    const statement = concludeStatement(on.tables, concluding);
     const raw = only(await last(say, statement));
     const now = nowOf(raw);
     const version = { attempt: numberIn(raw, "attempt"), revision: (seen?.revision ?? 0) + 1, now };
     const record = stampWrite(write, version);
-    const proof = { xact: String(raw["xact"]), written: writtenBy(write) };
+    const proof = { xact: String(raw["xact"]), written: writtenBy(write, ground) };
     return { kind: "kept", value: { kind: "committed", record, now, value }, proof };
   } catch (error) {
     if (!isGroundLost(error)) throw error;
-    const after = async () => ({ kind: "refused", ...(await verbs(ask, tables).read(identity)) }) as const;
-    return { kind: "left", after };
+    return refused(on, write.identity);
   }
 }
 
-function writtenBy({ identity, writeId }: RecordWrite) {
-  return { id: recordId(identity), writeId };
+/** Where the unit held the version before, a version of a third owner can only have come over the one that it wrote. */
+function writtenBy({ identity, writeId, owner, state }: RecordWrite, ground: Ground): Written {
+  const isFinal = state === "completed" || state === "failed_permanent";
+  const owners = isFinal || ground.kind !== "held" ? null : [owner, ground.seen.owner];
+  return { id: recordId(identity), writeId, owners };
 }
 
 /** A unit whose earlier statement failed is over, whatever became of that error. */
@@ -98,6 +139,7 @@ async function last(say: Say, text: string) {
   try {
     return await say(text);
   } catch (error) {
+    if (isEndedInside(error)) throw endedInside();
     throw sqlState(error) === FAILED_TRANSACTION ? notCommitted() : error;
   }
 }

@@ -17,10 +17,7 @@ export type Capped = (bounds?: UnitBounds) => UnitBounds;
 
 /** Units on connections of the store's own. */
 export function ownUnits<Tx>(connector: Connector<Tx>, tables: Tables, capped: Capped): Units<Tx> {
-  const bounded = (bounds?: UnitBounds): SessionBounds => {
-    const longestMs = bounds === undefined ? null : bounds.idleMs + CLOSING_MS;
-    return { ...capped(bounds), longestMs };
-  };
+  const bounded = (bounds?: UnitBounds) => boundedBy(capped, bounds);
   return {
     transaction: (work, bounds) => transact(connector, bounded(bounds), work),
     fenced: (ground, work, bounds) =>
@@ -29,20 +26,24 @@ export function ownUnits<Tx>(connector: Connector<Tx>, tables: Tables, capped: C
   };
 }
 
-/** What the end of a transaction may take once its attempt's time is up; nobody waits for it by then. */
-const CLOSING_MS = 5_000;
-
 /** Units in transactions that a layer of the user's opens. */
 export function unitsThrough<Tx>(on: Through<Tx>, capped: Capped): Units<Tx> {
   return {
-    transaction: (work, bounds) => transactThrough(on, capped(bounds), work),
-    fenced: (ground, work, bounds) => fencedThrough(on, { ground, work, bounds: capped(bounds) }),
+    transaction: (work, bounds) => transactThrough(on, boundedBy(capped, bounds), work),
+    fenced: (ground, work, bounds) => fencedThrough(on, { ground, work, bounds: boundedBy(capped, bounds) }),
     within: (tx) => {
       const say = sayIn(on, tx);
       return verbsInside((statement) => say(inlined(statement)), on.tables, on.schema);
     },
   };
 }
+
+function boundedBy(capped: Capped, bounds?: UnitBounds): SessionBounds {
+  return { ...capped(bounds), longestMs: bounds === undefined ? null : bounds.idleMs + CLOSING_MS };
+}
+
+/** What the end of a transaction may take once its attempt's time is up; nobody waits for it by then. */
+const CLOSING_MS = 5_000;
 
 function verbsInside(ask: Ask, tables: Tables, schema: string | null) {
   return {

@@ -1,9 +1,9 @@
 import type { Fenced, FencedEnd, FencedWork, Ground, Looked, UnitEnd } from "../store.ts";
 import type { Access } from "./access.ts";
 import type { SqliteConnection } from "./connection.ts";
+import { lending, plainlyOn } from "./lending.ts";
 import { insertRecord, nextAttempt, readRecord, replaceRecord } from "./records.ts";
 import type { Unit } from "./unit.ts";
-import { plainlyOn } from "./within.ts";
 
 /** Runs a unit on its ground; one that is refused is told what stands once its own changes are undone. */
 export async function fenced<T>(
@@ -23,7 +23,8 @@ function fencedUnit<T>(ground: Ground, work: FencedWork<SqliteConnection, T>): U
   return (tx) => {
     const looked = plainlyOn(tx, () => readRecord(tx, identityOf(ground)));
     if (!holds(ground, looked)) return REFUSED;
-    const end = work(tx, ground.kind === "held" ? null : plainlyOn(tx, () => nextAttempt(tx)));
+    const number = ground.kind === "held" ? null : plainlyOn(tx, () => nextAttempt(tx));
+    const end = lending(tx, (handle) => work(handle, number));
     const kept = (settled: FencedEnd<T>) => plainlyOn(tx, () => keep(tx, ground, settled));
     // Whoever runs units refuses a promise; until then it is only handed on.
     return "then" in end ? end.then(kept) : kept(end);

@@ -4,6 +4,7 @@ import type { AuditEntry, Capabilities, TransactionalStore } from "../store.ts";
 import { access } from "./access.ts";
 import { run, type SqliteConnection } from "./connection.ts";
 import { fenced } from "./fenced.ts";
+import { lending } from "./lending.ts";
 import { countRecords, listAudits, listBeats, listDue, listRecords } from "./lists.ts";
 import { checkSchema } from "./migrations.ts";
 import { purger } from "./purge.ts";
@@ -67,7 +68,7 @@ export function sqliteStore({
       await read(checkSchema);
       await write((file) => void run(file, "UPDATE oncekey_counter SET last = last"));
     },
-    transaction: unit,
+    transaction: (work) => unit((tx) => lending(tx, work)),
     fenced: (ground, work) => fenced({ read, unit }, ground, work),
     within,
     close,

@@ -1,7 +1,8 @@
 import type { Identity, RecordWrite, Seen } from "../../core/record.ts";
 import type { Looked, Patience, Replaced, Standing, Within } from "../store.ts";
 import { row, run, type SqliteConnection } from "./connection.ts";
-import { isBusy, isOutdated, translated } from "./faults.ts";
+import { isBusy, isOutdated } from "./faults.ts";
+import { behind, plainlyOn } from "./lending.ts";
 import { insertRecord, judged, readRecord, replaceRecord } from "./records.ts";
 
 /** The verbs inside an open transaction: each answers before it returns. */
@@ -13,29 +14,23 @@ export interface SqliteWithin extends Within {
 }
 
 /** The verbs on a connection whose transaction somebody else begins and ends. */
-export function within(tx: SqliteConnection): SqliteWithin {
-  const plainly = <T>(work: () => T): T => plainlyOn(tx, work);
+export function within(handle: SqliteConnection): SqliteWithin {
+  const plainly = <T>(work: (tx: SqliteConnection) => T): T => {
+    const tx = behind(handle);
+    return plainlyOn(tx, () => work(tx));
+  };
   return {
-    tryClaim: () => plainly(() => takesWriteLock(tx)),
-    insert: (write) => plainly(() => insertRecord(tx, write)),
+    tryClaim: () => plainly(takesWriteLock),
+    insert: (write) => plainly((tx) => insertRecord(tx, write)),
     replace: (seen, write, patience) =>
-      plainly(() => {
+      plainly((tx) => {
         // Whoever has the write lock has every row: nobody else can be claiming or holding this one.
         if (patience === "never" && !takesWriteLock(tx))
           return judged(readRecord(tx, seen.identity), seen, write);
         return replaceRecord(tx, seen, write);
       }),
-    read: (identity) => plainly(() => readRecord(tx, identity)),
+    read: (identity) => plainly((tx) => readRecord(tx, identity)),
   };
-}
-
-/** Runs statements of ours; what SQLite says to them comes out as an error that means something. */
-export function plainlyOn<T>(tx: SqliteConnection, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw translated(error, tx);
-  }
 }
 
 /** True once this transaction is the one that writes, in which no other can be claiming anything; never waits. */
