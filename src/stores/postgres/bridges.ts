@@ -1,4 +1,4 @@
-import type { PooledClient, PostgresClient, PostgresPool } from "./client.ts";
+import type { PgPool, PooledClient, PostgresClient } from "./client.ts";
 import type { Connector, RawRow } from "./connector.ts";
 import { named } from "./named.ts";
 import { pgConnector } from "./pg.ts";
@@ -12,12 +12,6 @@ export function fromPg<Client extends PostgresClient & PooledClient>(
   pool: PgPool<Client>,
 ): TransactionSource<Client> {
   return throughConnector(pgConnector<Client>(pool, null));
-}
-
-/** A pool as `pg` declares it, so that the type of its clients is known by itself. */
-interface PgPool<Client extends PostgresClient> extends Omit<PostgresPool<NoInfer<Client>>, "connect"> {
-  connect(): Promise<Client & PooledClient>;
-  connect(callback: (...lent: never[]) => void): void;
 }
 
 /**

@@ -47,3 +47,10 @@ export interface PostgresPool<Client extends PostgresClient = PostgresClient> {
   /** Of connections; a client has no such count, which tells the two apart. */
   readonly totalCount: number;
 }
+
+/** A pool as `pg` declares it, so that the type of its clients is known by itself. */
+export interface PgPool<Client extends PostgresClient>
+  extends Omit<PostgresPool<NoInfer<Client>>, "connect"> {
+  connect(): Promise<Client & PooledClient>;
+  connect(callback: (...lent: never[]) => void): void;
+}

@@ -9,7 +9,7 @@ import type {
   TransactionalStore,
   WorkerName,
 } from "../store.ts";
-import type { PostgresClient, PostgresPool } from "./client.ts";
+import type { PgPool, PooledClient, PostgresClient, PostgresPool } from "./client.ts";
 import type { Ask, Connector } from "./connector.ts";
 import { count, due, list } from "./listing.ts";
 import { audit, audits, beat, beats } from "./log.ts";
@@ -70,13 +70,16 @@ export type PostgresBridgeOptions<Tx> = (PostgresStoreOptions | PostgresJsStoreO
 
 /**
  * Keeps records in PostgreSQL 13 or later, through a pool of `pg` or a `sql` of postgres.js that is yours; behind a pooler
- * in transaction mode too. `Client` is what the units of `transaction` receive: `postgresStore<PoolClient>({ pool })`,
- * unless `transactions` says where they come from.
+ * in transaction mode too. `Client` is what the units of `transaction` receive: the pool's own, unless `transactions` says
+ * where they come from.
  */
 export function postgresStore<Tx>(options: PostgresBridgeOptions<Tx>): TransactionalStore<Tx, "async">;
 export function postgresStore<Handle extends PostgresJsHandle>(
   options: PostgresJsStoreOptions<Handle>,
 ): TransactionalStore<Handle, "async">;
+export function postgresStore<Client extends PostgresClient & PooledClient>(
+  options: PostgresStoreSettings & { readonly pool: PgPool<Client> },
+): TransactionalStore<Client, "async">;
 export function postgresStore<Client extends PostgresClient = PostgresClient>(
   options: PostgresStoreOptions<Client>,
 ): TransactionalStore<Client, "async">;
@@ -86,10 +89,32 @@ export function postgresStore<Tx>(
   | TransactionalStore<Tx, "async">
   | TransactionalStore<PostgresJsHandle, "async">
   | TransactionalStore<PostgresClient, "async"> {
+  refuseUnusable(options);
   const name = schemaName(options.schema);
   return "sql" in options
     ? storeOn(postgresJsConnector(options.sql, name), options)
     : storeOn(pgConnector(options.pool, name), options);
+}
+
+/** For plain JavaScript, whose mistakes would show at the first request only. */
+function refuseUnusable(options: object): void {
+  const has = (field: string, ...members: readonly string[]) => {
+    const given: unknown = Reflect.get(options, field);
+    const isThere = (typeof given === "object" && given !== null) || typeof given === "function";
+    return isThere && members.every((member) => Reflect.get(given, member) !== undefined);
+  };
+  if ("sql" in options && !has("sql", "reserve", "unsafe", "options"))
+    throw new ConfigurationError("sql", "must be what postgres() of postgres.js made");
+  if (!("sql" in options) && !has("pool", "connect", "on", "totalCount"))
+    throw new ConfigurationError(
+      "pool",
+      "must be a pool of pg: new Pool({ connectionString }), not a client and no URL",
+    );
+  if ("transactions" in options && !has("transactions", "open", "send"))
+    throw new ConfigurationError(
+      "transactions",
+      "must be what fromKysely(db), fromDrizzle(db), fromKnex(knex) … made",
+    );
 }
 
 function storeOn<Own, Tx>(
