@@ -130,6 +130,13 @@ export type KeyRecord = InProgress | Released | Unknown | Completed | FailedPerm
 
 export type RecordState = KeyRecord["state"];
 
+/** True once the outcome is on record for good. */
+export function isConcluded<R extends { readonly state: RecordState }>(
+  record: R,
+): record is R & { readonly state: "completed" | "failed_permanent" } {
+  return record.state === "completed" || record.state === "failed_permanent";
+}
+
 /** What a store is asked to keep: the whole next version; the store adds the revision and its own now. */
 export type RecordWrite = RecordOf<Due> & {
   /** `next` asks the store for a number that was never given before. */

@@ -1,4 +1,4 @@
-import type { KeyRecord, RecordWrite } from "../core/record.ts";
+import { isConcluded, type KeyRecord, type RecordWrite } from "../core/record.ts";
 import { claim, concludeClaim, seen, takeOver } from "../core/transition.ts";
 import { StoreUnavailable } from "../errors.ts";
 import type { Awaitable, Fenced, FencedEnd, Replaced } from "../stores/store.ts";
@@ -172,8 +172,4 @@ function* meet<Tx, T>(
     standing = found(replaced);
   }
   return { kind: "place", place: { standing: null, claimed: claim(asked.claim) } };
-}
-
-function isConcluded({ state }: KeyRecord): boolean {
-  return state === "completed" || state === "failed_permanent";
 }

@@ -1,4 +1,11 @@
-import type { Answer, Due, KeyRecord, RecordWrite, StepOf } from "../core/record.ts";
+import {
+  type Answer,
+  type Due,
+  isConcluded,
+  type KeyRecord,
+  type RecordWrite,
+  type StepOf,
+} from "../core/record.ts";
 import { conclude, seen } from "../core/transition.ts";
 import type { Awaitable, Fenced, FencedEnd } from "../stores/store.ts";
 import { call, fencedUntil, type TransactionFlow, type Unit } from "./command.ts";
@@ -92,8 +99,4 @@ function concluding<Tx, T>(
 ): RecordWrite {
   const change = { writeId: newId(), state, answer, retainMs };
   return conclude(held, step === undefined ? change : { ...change, step });
-}
-
-function isConcluded(record: KeyRecord): boolean {
-  return record.state === "completed" || record.state === "failed_permanent";
 }

@@ -1,4 +1,4 @@
-import type { Answer, KeyRecord } from "../core/record.ts";
+import { type Answer, isConcluded, type KeyRecord } from "../core/record.ts";
 import type { Answered } from "../engine/begin.ts";
 import type { Executed } from "../engine/execute.ts";
 import { RESERVED_HEADERS } from "../engine/header-policy.ts";
@@ -66,7 +66,7 @@ export function first(answer: Answer, record: KeyRecord): Reply {
 }
 
 export function expires(record: KeyRecord): readonly Header[] {
-  if (record.state !== "completed" && record.state !== "failed_permanent") return [];
+  if (!isConcluded(record)) return [];
   return [[EXPIRES_HEADER, new Date(record.retainUntil).toUTCString()]];
 }
 

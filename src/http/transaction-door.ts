@@ -1,4 +1,4 @@
-import type { Answer, KeyRecord } from "../core/record.ts";
+import { type Answer, isConcluded, type KeyRecord } from "../core/record.ts";
 import { type AnswerInit, toAnswer } from "../engine/answer.ts";
 import type { Attempt } from "../engine/attempt.ts";
 import type { Answered } from "../engine/begin.ts";
@@ -95,6 +95,6 @@ function worked(answer: Answer, keeps: HeaderPolicy): Worked<Answer> {
 }
 
 function answerOf(record: KeyRecord): Answer {
-  if (record.state === "completed" || record.state === "failed_permanent") return record.answer;
+  if (isConcluded(record)) return record.answer;
   throw new Error(`A committed transaction left its record ${record.state}.`);
 }

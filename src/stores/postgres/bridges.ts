@@ -1,3 +1,4 @@
+import { LONGEST_CHECK_OUT_MS, LONGEST_TIMER_MS } from "./breaking.ts";
 import type { PgPool, PooledClient, PostgresClient } from "./client.ts";
 import type { Connector, RawRow } from "./connector.ts";
 import { named } from "./named.ts";
@@ -160,12 +161,6 @@ export function fromPrisma<Tx extends PrismaTransaction>(client: PrismaLike<Tx>)
     databaseError: prismaError,
   };
 }
-
-/** Whoever asked has been told by then that the store is out of reach. */
-const LONGEST_CHECK_OUT_MS = 2_000;
-
-/** Node turns longer ones into 1 ms. */
-const LONGEST_TIMER_MS = 2_147_483_647;
 
 /** Prisma puts what the database said into `meta`, or into a `cause` that is no error. */
 function prismaError(error: unknown): unknown {

@@ -4,7 +4,7 @@ import type { Row } from "../row.ts";
 import { isSaid } from "./classify.ts";
 import { inJson, NOW } from "./columns.ts";
 import { literals } from "./literal.ts";
-import { BEGUN, INVALID_TEXT, stillIn } from "./same-transaction.ts";
+import { BEGUN, INVALID_TEXT, idleBound, stillIn } from "./same-transaction.ts";
 import { advisoryKey, changed, created, type Tables, versionOf } from "./sql.ts";
 
 /**
@@ -13,9 +13,8 @@ import { advisoryKey, changed, created, type Tables, versionOf } from "./sql.ts"
  */
 export function holdStatement({ records }: Tables, seen: Seen, idleMs: number): string {
   const { add } = literals();
-  const text = `SELECT ${BEGUN}, ${idleBound(add(String(idleMs), "text"))} FROM ${records} AS record
+  return `SELECT ${BEGUN}, ${idleBound(idleMs)} FROM ${records} AS record
     WHERE ${versionOf(seen, add)} FOR NO KEY UPDATE`;
-  return text;
 }
 
 /** What a claim in the effect's own transaction asks for. */
@@ -28,10 +27,12 @@ export interface Claimable {
 
 /** Takes the lock that says "this identity is being claimed"; freed by the end of the transaction, never waited for. */
 export function lockStatement({ identity, schema, idleMs }: Claimable): string {
-  const { add } = literals();
-  const key = add(advisoryKey("claim", schema, recordId(identity)), "bigint");
-  const idle = idleBound(add(String(idleMs), "text"));
-  return `SELECT pg_try_advisory_xact_lock(${key})::text AS claimed, ${idle}`;
+  return `SELECT ${tryLock(identity, schema)}::text AS claimed, ${idleBound(idleMs)}`;
+}
+
+function tryLock(identity: Identity, schema: string | null): string {
+  const key = literals().add(advisoryKey("claim", schema, recordId(identity)), "bigint");
+  return `pg_try_advisory_xact_lock(${key})`;
 }
 
 /**
@@ -44,12 +45,11 @@ export function claimableStatement(
   { identity, seen, schema }: Claimable,
 ): string {
   const { add } = literals();
-  const key = add(advisoryKey("claim", schema, recordId(identity)), "bigint");
   const number = `nextval('${attempts.replaceAll("'", "''")}')::text`;
   const free =
     seen === null
       ? `CASE WHEN record.id IS NULL THEN ${number} END`
-      : `CASE WHEN pg_try_advisory_xact_lock(${key}) THEN (SELECT ${number} FROM ${records} AS record
+      : `CASE WHEN ${tryLock(identity, schema)} THEN (SELECT ${number} FROM ${records} AS record
           WHERE ${versionOf(seen, add)} FOR NO KEY UPDATE SKIP LOCKED) END`;
   return `SELECT ${NOW}, ${inJson("record")} AS record, ${free} AS number, ${BEGUN}
     FROM ${ARRIVAL} LEFT JOIN ${records} AS record ON record.id = ${add(recordId(identity), "bytea")}`;
@@ -139,8 +139,3 @@ export function unchanged(write: RecordWrite, from: KeyRecord): ReadonlySet<stri
  * those that may wait it costs the server nothing to plan.
  */
 const ARRIVAL = "(SELECT date_trunc('milliseconds', statement_timestamp()) AS now) AS clock";
-
-/** Bounds how long this transaction may sit idle; a setting of its own, which ends with it. */
-function idleBound(idleMs: string): string {
-  return `set_config('idle_in_transaction_session_timeout', ${idleMs}, true) AS idle`;
-}

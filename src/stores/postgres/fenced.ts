@@ -94,13 +94,12 @@ async function begin<Tx>(link: Link<Tx>, { tables, ground, schema, bounds }: Beg
   const claimable = { ...ground, schema, idleMs };
   const statements = [lockStatement(claimable), claimableStatement(tables, claimable)];
   const [, lock, found] = await opened(link, [BEGIN, ...statements].join("; "));
-  const standing = standingOf(rowOf(found), ground);
-  // What stands is an answer whoever claims; only where nothing is in the way does the lock decide.
-  return standing.kind === "holds" && rowOf(lock)["claimed"] !== "true" ? { kind: "busy" } : standing;
+  return standingOf({ lock: rowOf(lock), found: rowOf(found) }, ground);
 }
 
+/** What the answers to `lockStatement` and `claimableStatement` say. */
 export function standingOf(
-  found: RawRow,
+  { lock, found }: { readonly lock: RawRow; readonly found: RawRow },
   { identity, seen }: Extract<Ground, { kind: "claimable" }>,
 ): Standing {
   const record = recordOf(found, identity);
@@ -108,6 +107,8 @@ export function standingOf(
   if (!free) return { kind: "refused", record, now: nowOf(found) };
   // A row that another transaction holds is skipped: whoever holds it is ending or claiming it.
   if (found["number"] === null) return { kind: "busy" };
+  // What stands is an answer whoever claims; only where nothing is in the way does the lock decide.
+  if (lock["claimed"] !== "true") return { kind: "busy" };
   return { kind: "holds", number: numberIn(found, "number"), begun: String(found["begun"]) };
 }
 

@@ -1,5 +1,6 @@
 import { StoreUnavailable } from "../../errors.ts";
-import { classify, classifyCommit, classifyConnect, endsConnection } from "./classify.ts";
+import { breakAfter, breaking, LONGEST_CHECK_OUT_MS } from "./breaking.ts";
+import { classify, classifyCommit, classifyConnect } from "./classify.ts";
 import type { PooledClient, PostgresClient, PostgresPool, PostgresResult } from "./client.ts";
 import type { Connector, Link, Statement } from "./connector.ts";
 
@@ -52,47 +53,21 @@ async function borrow<Client extends PostgresClient, T>(
   // A lent client that fails while no query of its is under way emits an error; without a listener that ends the process.
   client.on("error", link.breaks);
   client.off("error", outlived);
-  const tooLong = withinMs === null ? undefined : breakAfter(link, withinMs);
+  const inTime = breakAfter(link, withinMs);
   try {
     return await work(link);
   } finally {
-    clearTimeout(tooLong);
+    inTime();
     client.release(link.broken());
     client.off("error", link.breaks);
   }
 }
 
-/** A server that never answers keeps no connection: the pool drops this one. */
-function breakAfter<Client>(link: Link<Client>, ms: number) {
-  const silent = () => link.breaks(new Error(`PostgreSQL had not answered within ${Math.round(ms)} ms`));
-  return setTimeout(silent, Math.min(ms, LONGEST_TIMER_MS));
-}
-
-/** Node turns longer ones into 1 ms. */
-const LONGEST_TIMER_MS = 2_147_483_647;
-
 function linkTo<Client extends PostgresClient>(client: Client, schema: string | null): Link<Client> {
   const origin = { client, schema };
-  let broken: Error | undefined;
-  let reject: (error: Error) => void = () => {};
-  const untilBroken = new Promise<never>((_, rejected) => {
-    reject = rejected;
-  });
-  untilBroken.catch(() => {}); // `broken` keeps the error for whoever does not wait for this
-  const breaks = (error: unknown) => {
-    broken ??= error instanceof Error ? error : new Error(String(error));
-    reject(broken);
-  };
-  const watched = async <T>(asked: Promise<T>): Promise<T> => {
-    try {
-      return await Promise.race([asked, untilBroken]);
-    } catch (error) {
-      if (endsConnection(error)) breaks(error);
-      throw error;
-    }
-  };
+  const { broken, breaks, untilBroken, watched } = breaking();
   return {
-    ...{ handle: client, breaks, untilBroken, broken: () => broken },
+    ...{ handle: client, breaks, untilBroken, broken },
     ask: async (statement) => {
       try {
         return rowsOf(await watched(send(client, statement)));
@@ -105,9 +80,6 @@ function linkTo<Client extends PostgresClient>(client: Client, schema: string | 
     classifyCommit: (error) => classifyCommit(error, origin),
   };
 }
-
-/** Whoever asked has long been told that the store is out of reach: what waited longer must not be sent any more. */
-const LONGEST_CHECK_OUT_MS = 2_000;
 
 async function checkOut<Client extends PostgresClient>(pool: PostgresPool<Client>, schema: string | null) {
   const askedMs = performance.now();

@@ -1,4 +1,5 @@
 import { ConfigurationError, StoreUnavailable } from "../../errors.ts";
+import { LONGEST_CHECK_OUT_MS } from "./breaking.ts";
 import { classifyConnect } from "./classify.ts";
 
 /** The part of a `sql` of postgres.js that the store uses; `Handle` is what `reserve` gives, usable as a template tag. */
@@ -49,9 +50,6 @@ export interface Reservation<Handle> {
   /** Nobody may use it any more. */
   readonly dropped: () => void;
 }
-
-/** Whoever asked has long been told that the store is out of reach: what waited longer must not be sent any more. */
-const LONGEST_CHECK_OUT_MS = 2_000;
 
 const ADVICE = "Give the store a postgres() of its own, large enough";
 

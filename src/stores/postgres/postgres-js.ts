@@ -1,4 +1,5 @@
-import { classify, classifyCommit, endsConnection } from "./classify.ts";
+import { type Breaking, breakAfter, breaking } from "./breaking.ts";
+import { classify, classifyCommit } from "./classify.ts";
 import type { PostgresResult } from "./client.ts";
 import type { Connector, Link, RawRow, Statement } from "./connector.ts";
 import { inlined } from "./literal.ts";
@@ -40,11 +41,11 @@ async function borrow<Handle extends PostgresJsHandle, T>(
   { work, withinMs }: { work: (link: Link<Handle>) => Promise<T>; withinMs: number | null },
 ): Promise<T> {
   const watch = watchOver(reservation.handle);
-  const tooLong = withinMs === null ? undefined : breakAfter(watch, withinMs);
+  const inTime = breakAfter(watch, withinMs);
   try {
     return await work(linkTo(reservation.handle, watch, schema));
   } finally {
-    clearTimeout(tooLong);
+    inTime();
     if (watch.broken() === undefined) reservation.giveBack(watch.release());
     else {
       watch.terminate();
@@ -53,20 +54,8 @@ async function borrow<Handle extends PostgresJsHandle, T>(
   }
 }
 
-/** A server that never answers keeps no connection of ours. */
-function breakAfter({ breaks }: Watch, ms: number) {
-  const silent = () => breaks(new Error(`PostgreSQL had not answered within ${Math.round(ms)} ms`));
-  return setTimeout(silent, Math.min(ms, LONGEST_TIMER_MS));
-}
-
-/** Node turns longer ones into 1 ms. */
-const LONGEST_TIMER_MS = 2_147_483_647;
-
 /** What is known of the connection that a reservation leads to. */
-interface Watch {
-  readonly broken: () => Error | undefined;
-  readonly breaks: (error: unknown) => void;
-  readonly untilBroken: Promise<never>;
+interface Watch extends Breaking {
   readonly send: (text: string) => Promise<unknown>;
   /** Stops watching it, and hands it back where it is known. */
   readonly release: () => PostgresJsConnection | null;
@@ -78,29 +67,21 @@ interface Watch {
  * uses that connection next, or ends the process because there is no socket. So the connection is asked for its end.
  */
 function watchOver(handle: PostgresJsHandle): Watch {
+  const ends = breaking();
   let connection: PostgresJsConnection | null = null;
-  let broken: Error | undefined;
   let isClosed = false;
-  let reject: (error: Error) => void = () => {};
-  const untilBroken = new Promise<never>((_, rejected) => {
-    reject = rejected;
-  });
-  untilBroken.catch(() => {}); // `broken` keeps the error for whoever does not wait for this
-  const breaks = (error: unknown) => {
-    broken ??= error instanceof Error ? error : new Error(String(error));
-    reject(broken);
-  };
   const carriedBy = (carrier: unknown) => {
     if (connection !== null || !isConnection(carrier)) return;
     connection = carrier;
     carrier.onclose = (error) => {
       isClosed = true;
-      breaks(error);
+      ends.breaks(error);
     };
   };
   return {
-    ...{ broken: () => broken, breaks, untilBroken },
+    ...ends,
     send: async (text) => {
+      const broken = ends.broken();
       if (broken !== undefined) throw lostUnsent(broken);
       if (connection === null && text.length > LONGEST_TELLING) {
         send(handle, "", carriedBy).catch(() => {}); // whatever is wrong, the next one says it
@@ -122,28 +103,20 @@ const LONGEST_TELLING = 4_096;
 
 function linkTo<Handle extends PostgresJsHandle>(
   handle: Handle,
-  { broken, breaks, untilBroken, send }: Watch,
+  { broken, breaks, untilBroken, watched, send }: Watch,
   schema: string | null,
 ): Link<Handle> {
   const origin = { client: null, schema };
-  const watched = async (text: string): Promise<unknown> => {
-    try {
-      return await Promise.race([send(text), untilBroken]);
-    } catch (error) {
-      if (endsConnection(error)) breaks(error);
-      throw error;
-    }
-  };
   return {
     ...{ handle, breaks, untilBroken, broken },
     ask: async (statement: Statement) => {
       try {
-        return rowsOf(await watched(inlined(statement)));
+        return rowsOf(await watched(send(inlined(statement))));
       } catch (error) {
         throw classify(error, origin);
       }
     },
-    script: async (text) => resultsOf(await watched(text)),
+    script: async (text) => resultsOf(await watched(send(text))),
     classify: (error) => classify(error, origin),
     classifyCommit: (error) => classifyCommit(error, origin),
   };

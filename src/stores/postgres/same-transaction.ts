@@ -7,6 +7,11 @@ const WHEN_BEGUN = "(extract(epoch FROM transaction_timestamp()) * 1000000)::big
 /** The column by which a statement says which transaction it is in. */
 export const BEGUN: string = `${WHEN_BEGUN} AS begun`;
 
+/** Bounds how long this transaction may sit idle; a setting of its own, which ends with it. */
+export function idleBound(idleMs: number): string {
+  return `set_config('idle_in_transaction_session_timeout', '${idleMs}', true) AS idle`;
+}
+
 /** A condition that holds in the transaction that told this, and fails the statement in any other one. */
 export function stillIn(begun: string): string {
   const { add } = literals();

@@ -4,7 +4,7 @@ import type { Awaitable, UnitBounds, UnitEnd } from "../store.ts";
 import { SERIALIZATION_FAILURE, sqlState } from "./classify.ts";
 import type { PostgresResult } from "./client.ts";
 import type { Ask, Connector, Link } from "./connector.ts";
-import { BEGUN, isEndedInside, stillIn } from "./same-transaction.ts";
+import { BEGUN, idleBound, isEndedInside, stillIn } from "./same-transaction.ts";
 
 /**
  * Each statement in a transaction of its own, one trip. Where the session's default isolation is stricter than READ
@@ -38,8 +38,7 @@ export function transact<Tx, T>(
 ): Promise<T> {
   const worked = async (link: Link<Tx>) => {
     const [begun, end] = await working(link, async () => {
-      const idle = `set_config('idle_in_transaction_session_timeout', '${idleSetting(bounds)}', true) AS idle`;
-      const [, first] = await opened(link, `${BEGIN}; SELECT ${BEGUN}, ${idle}`);
+      const [, first] = await opened(link, `${BEGIN}; SELECT ${BEGUN}, ${idleBound(idleSetting(bounds))}`);
       return [String(first?.rows[0]?.["begun"]), await perform(link, work)] as const;
     });
     if (end.kind === "commit") await closed(link, `SELECT 1 AS one WHERE ${stillIn(begun)}; COMMIT`);

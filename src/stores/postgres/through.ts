@@ -1,4 +1,4 @@
-import type { Identity, RecordWrite } from "../../core/record.ts";
+import { type Identity, isConcluded, type RecordWrite } from "../../core/record.ts";
 import { recordId } from "../codec.ts";
 import { endedInside } from "../lent.ts";
 import { stampWrite } from "../row.ts";
@@ -13,7 +13,7 @@ import {
   isGroundLost,
   lockStatement,
 } from "./fenced-sql.ts";
-import { BEGUN, isEndedInside, stillIn } from "./same-transaction.ts";
+import { BEGUN, idleBound, isEndedInside, stillIn } from "./same-transaction.ts";
 import { FAILED_TRANSACTION, idleSetting, notCommitted, type SessionBounds } from "./session.ts";
 import {
   type Body,
@@ -33,8 +33,8 @@ export function transactThrough<Tx, T>(
   work: (tx: Tx) => Awaitable<UnitEnd<T>>,
 ): Promise<T> {
   return unitThrough(on, bounds, async (tx, say) => {
-    const idle = `set_config('idle_in_transaction_session_timeout', '${idleSetting(bounds)}', true) AS idle`;
-    const begun = String(only(await say(`SELECT ${BEGUN}, ${idle}`))["begun"]);
+    const first = only(await say(`SELECT ${BEGUN}, ${idleBound(idleSetting(bounds))}`));
+    const begun = String(first["begun"]);
     const end = await work(tx);
     if (end.kind === "rollback") return { kind: "left", after: async () => end.value };
     const raw = only(await last(say, `SELECT ${XACT} WHERE ${stillIn(begun)}`));
@@ -92,9 +92,7 @@ async function begin<Tx>(
   }
   const claimable = { ...ground, schema, idleMs };
   const lock = only(await say(lockStatement(claimable)));
-  const standing = standingOf(only(await say(claimableStatement(tables, claimable))), ground);
-  // What stands is an answer whoever claims; only where nothing is in the way does the lock decide.
-  return standing.kind === "holds" && lock["claimed"] !== "true" ? { kind: "busy" } : standing;
+  return standingOf({ lock, found: only(await say(claimableStatement(tables, claimable))) }, ground);
 }
 
 async function conclude<Tx, T>(
@@ -128,9 +126,9 @@ async function conclude<Tx, T>(
 }
 
 /** Where the unit held the version before, a version of a third owner can only have come over the one that it wrote. */
-function writtenBy({ identity, writeId, owner, state }: RecordWrite, ground: Ground): Written {
-  const isFinal = state === "completed" || state === "failed_permanent";
-  const owners = isFinal || ground.kind !== "held" ? null : [owner, ground.seen.owner];
+function writtenBy(write: RecordWrite, ground: Ground): Written {
+  const { identity, writeId, owner } = write;
+  const owners = isConcluded(write) || ground.kind !== "held" ? null : [owner, ground.seen.owner];
   return { id: recordId(identity), writeId, owners };
 }
 
