@@ -209,3 +209,20 @@ async function open<Tx>(
     },
   };
 }
+
+/** The layer, with each unit undone by a savepoint around it while its transaction commits. */
+export function undoneBySavepoint<Tx>(
+  source: TransactionSource<Tx>,
+  statement: OpenedLayer<Tx>["statement"],
+): TransactionSource<Tx> {
+  return {
+    ...source,
+    open: (work, bounds) =>
+      source.open(async (tx) => {
+        await statement(tx, "savepoint outer_one");
+        const value = await work(tx);
+        await statement(tx, "rollback to savepoint outer_one");
+        return value;
+      }, bounds),
+  };
+}

@@ -3,7 +3,7 @@ import type { InProgress } from "../../src/core/record.ts";
 import { seen } from "../../src/core/transition.ts";
 import type { TransactionSource } from "../../src/stores/postgres/index.ts";
 import type { FencedEnd, TransactionalStore } from "../../src/stores/store.ts";
-import type { OpenedLayer } from "./bridges-layers.ts";
+import { type OpenedLayer, undoneBySavepoint } from "./bridges-layers.ts";
 import { begun, completedFrom } from "./postgres-server.ts";
 import { claimOf } from "./sample.ts";
 
@@ -199,16 +199,7 @@ function isProven<Tx>(given: () => OpenedLayer<Tx>): void {
 
   test("whose write a savepoint undid is no success, though its transaction committed", async () => {
     const { source, statement, storeThrough } = given();
-    const store = storeThrough({
-      ...source,
-      open: (work, bounds) =>
-        source.open(async (tx) => {
-          await statement(tx, "savepoint outer_one");
-          const value = await work(tx);
-          await statement(tx, "rollback to savepoint outer_one");
-          return value;
-        }, bounds),
-    });
+    const store = storeThrough(undoneBySavepoint(source, statement));
     const { record, unit } = await unitOn(given(), store, "savepoint");
     const end = unit(async () => ({ kind: "commit", write: completedFrom(record), value: null }));
     await expect(end).rejects.toMatchObject({

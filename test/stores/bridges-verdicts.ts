@@ -4,7 +4,7 @@ import type { InProgress } from "../../src/core/record.ts";
 import { release, seen } from "../../src/core/transition.ts";
 import type { TransactionSource } from "../../src/stores/postgres/index.ts";
 import type { FencedEnd, TransactionalStore } from "../../src/stores/store.ts";
-import type { OpenedLayer } from "./bridges-layers.ts";
+import { type OpenedLayer, undoneBySavepoint } from "./bridges-layers.ts";
 import { begun, completedFrom } from "./postgres-server.ts";
 import { claimOf } from "./sample.ts";
 
@@ -53,16 +53,7 @@ export function verdictTests<Tx>(given: () => OpenedLayer<Tx>): void {
 
   test("whose freeing of its key a savepoint undid is no success", async () => {
     const { source, statement, storeThrough } = given();
-    const store = storeThrough({
-      ...source,
-      open: (work, bounds) =>
-        source.open(async (tx) => {
-          await statement(tx, "savepoint outer_one");
-          const value = await work(tx);
-          await statement(tx, "rollback to savepoint outer_one");
-          return value;
-        }, bounds),
-    });
+    const store = storeThrough(undoneBySavepoint(source, statement));
     const { unit } = await unitOn(given(), store, "not freed");
     const end = unit(async (record) => {
       const write = release(record, { writeId: randomUUID(), retainMs: 60_000 });

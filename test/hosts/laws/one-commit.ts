@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import type { Outcome } from "../../../src/engine/events.ts";
-import { NotPerformed, OncekeyError, OutcomeUnknown, PermanentFailure } from "../../../src/errors.ts";
+import { NotPerformed, OncekeyError, PermanentFailure } from "../../../src/errors.ts";
 import type { HostLaw, HostSubject, Served, Service, TransactionRoute, TransactionWork } from "../law.ts";
-import { linesOf, send, type WireAnswer } from "../wire.ts";
+import { linesOf, send } from "../wire.ts";
+import { type Asked, askedOn, assertThrownBefore } from "./asking.ts";
 import { assertFirst, assertReplay, json, problemOf } from "./said.ts";
 
 const needs = "transactions";
@@ -65,32 +66,15 @@ export function counted({ events }: Served): readonly Outcome[] {
   return events.flatMap((event) => (event.type === "request" ? [event.outcome] : []));
 }
 
-export interface Asked {
-  readonly key: string;
-  readonly first: WireAnswer;
-  readonly copy: WireAnswer;
-  readonly state: string | undefined;
-  readonly effects: number;
-  readonly served: Served;
-}
-
-/** A request and, once it is answered, its copy. */
+/** A request and, once it is answered, its copy, each counted once. */
 export async function asked(
   subject: HostSubject,
   handle: TransactionRoute["handle"],
   policy: Service["policy"] = {},
 ): Promise<Asked> {
-  const served = await subject.serve({ routes: [oneCommitRoute(handle)], policy });
-  const key = subject.newKey();
-  const request = { target: "/charges", ...json(key, {}) };
-  const first = await send(served.port, request);
-  const state = (await served.record(key))?.state;
-  const effects = await subject.effects(key);
-  const copy = await send(served.port, request);
-  for (const { headers, body } of [first, copy])
-    assert.ok(!JSON.stringify(headers).includes("4111") && !body.includes("4111"), "no internal text leaves");
-  assert.equal(counted(served).length, 2, "each request counts once");
-  return { key, first, copy, state, effects, served };
+  const asking = await askedOn(subject, oneCommitRoute(handle), policy);
+  assert.equal(counted(asking.served).length, 2, "each request counts once");
+  return asking;
 }
 
 /** Made once, and told again. */
@@ -145,27 +129,7 @@ async function refused(subject: HostSubject): Promise<void> {
 }
 
 async function before(subject: HostSubject): Promise<void> {
-  const failing =
-    (error: Error) =>
-    ({ commit }: TransactionWork) =>
-      commit(() => {
-        throw error;
-      });
-  const thrown = await asked(subject, failing(new Error(SECRET)));
-  for (const answer of [thrown.first, thrown.copy]) {
-    assertFirst(answer, 500);
-    assert.deepEqual(linesOf(answer, "idempotency-status"), []);
-  }
-  assert.deepEqual([thrown.state, thrown.effects, subject.runs(thrown.key)], [undefined, 0, 2]);
-  for (const error of [new NotPerformed(SECRET), new OutcomeUnknown(SECRET)]) {
-    const asking = await asked(subject, failing(error));
-    problemOf(asking.first, "not_performed", { retryAfter: true });
-    assert.deepEqual([asking.state, asking.effects], [undefined, 0]);
-  }
-  const definite = await asked(subject, failing(new PermanentFailure({ status: 402, json: { no: 1 } })));
-  assertFirst(definite.first, 402);
-  assert.deepEqual([definite.state, definite.effects], ["failed_permanent", 0]);
-  assertReplay(definite.first, definite.copy);
+  await assertThrownBefore(subject, asked, { free: undefined, secret: SECRET });
 }
 
 async function after(subject: HostSubject): Promise<void> {

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
-import { NotPerformed, OncekeyError, OutcomeUnknown, PermanentFailure } from "../../../src/errors.ts";
+import { NotPerformed, OncekeyError, PermanentFailure } from "../../../src/errors.ts";
 import type { HostLaw, HostSubject, Served, TransactionRoute, TransactionWork } from "../law.ts";
-import { linesOf, send, type WireAnswer } from "../wire.ts";
-import { assertFirst, assertReplay, json, problemOf } from "./said.ts";
+import { linesOf, send } from "../wire.ts";
+import { type Asked, askedOn, assertThrownBefore } from "./asking.ts";
+import { assertFirst, assertReplay, problemOf } from "./said.ts";
 
 const needs = "transactions";
 
@@ -65,27 +66,8 @@ const route = (handle: TransactionRoute["handle"]): TransactionRoute => ({
   handle,
 });
 
-interface Asked {
-  readonly key: string;
-  readonly first: WireAnswer;
-  readonly copy: WireAnswer;
-  readonly state: string | undefined;
-  readonly effects: number;
-  readonly served: Served;
-}
-
-async function asked(subject: HostSubject, handle: TransactionRoute["handle"], policy = {}): Promise<Asked> {
-  const served = await subject.serve({ routes: [route(handle)], policy });
-  const key = subject.newKey();
-  const request = { target: "/charges", ...json(key, {}) };
-  const first = await send(served.port, request);
-  const state = (await served.record(key))?.state;
-  const effects = await subject.effects(key);
-  const copy = await send(served.port, request);
-  for (const { headers, body } of [first, copy]) {
-    assert.ok(!JSON.stringify(headers).includes("4111") && !body.includes("4111"), "no internal text leaves");
-  }
-  return { key, first, copy, state, effects, served };
+function asked(subject: HostSubject, handle: TransactionRoute["handle"], policy = {}): Promise<Asked> {
+  return askedOn(subject, route(handle), policy);
 }
 
 function assertMade({ first, copy, state, effects }: Asked): void {
@@ -144,30 +126,10 @@ async function after(subject: HostSubject): Promise<void> {
 }
 
 async function before(subject: HostSubject): Promise<void> {
-  const failing =
-    (error: Error) =>
-    ({ commit }: TransactionWork) =>
-      commit(() => {
-        throw error;
-      });
-  const thrown = await asked(subject, failing(new Error(SECRET)));
-  for (const answer of [thrown.first, thrown.copy]) {
-    assertFirst(answer, 500);
-    assert.deepEqual(linesOf(answer, "idempotency-status"), []);
-  }
-  assert.deepEqual([thrown.state, thrown.effects, subject.runs(thrown.key)], ["released", 0, 2]);
+  await assertThrownBefore(subject, asked, { free: "released", secret: SECRET });
   const unkeepable = await asked(subject, ({ commit }) => commit({ headers: { "x-a": "a\r\nb: c" } }));
   assertFirst(unkeepable.first, 500);
   assert.deepEqual([unkeepable.state, unkeepable.effects], ["released", 0]);
-  for (const error of [new NotPerformed(SECRET), new OutcomeUnknown(SECRET)]) {
-    const asking = await asked(subject, failing(error));
-    problemOf(asking.first, "not_performed", { retryAfter: true });
-    assert.deepEqual([asking.state, asking.effects], ["released", 0]);
-  }
-  const definite = await asked(subject, failing(new PermanentFailure({ status: 402, json: { no: 1 } })));
-  assertFirst(definite.first, 402);
-  assert.deepEqual([definite.state, definite.effects], ["failed_permanent", 0]);
-  assertReplay(definite.first, definite.copy);
   const answered = await asked(subject, () => new Response("no", { status: 422 }));
   assertReplay(answered.first, answered.copy);
   assert.equal(answered.state, "failed_permanent");
