@@ -18,7 +18,14 @@ export {
   type Sighted,
 } from "./engine/operation.ts";
 export type { Awaitable, Returned, Settling } from "./engine/returned.ts";
-export { NotRun, type Ran, type RunAttempt, type RunRequest, type TransactionRequest } from "./engine/run.ts";
+export {
+  NotRun,
+  type Ran,
+  type RunAttempt,
+  type RunRequest,
+  type TransactionAttempt,
+  type TransactionRequest,
+} from "./engine/run.ts";
 export {
   ConfigurationError,
   type ErrorCode,

@@ -20,6 +20,7 @@ import {
   type Ran,
   type RunAttempt,
   type RunRequest,
+  type TransactionAttempt,
   type TransactionRequest,
   valueOrThrow,
 } from "./run.ts";
@@ -58,7 +59,7 @@ export interface Engine<Tx = never, Settles extends Settling = Settling> {
   /** Commits what the function does through `tx` together with the record and its value. */
   readonly runInTransaction: <T>(
     request: TransactionRequest,
-    work: (tx: Tx, attempt: RunAttempt) => Returned<Settles, T>,
+    work: (tx: Tx, attempt: TransactionAttempt) => Returned<Settles, T>,
   ) => Promise<T>;
   /** Hears of everything that happens; returns what stops the listening. */
   readonly subscribe: (listener: Listener) => () => void;
@@ -123,19 +124,20 @@ export function createEngine<Tx, Settles extends Settling>(
 
 function runs<Tx, Settles extends Settling>(
   begin: Engine<Tx, Settles>["begin"],
-  transactions: Store | null,
+  transactions: TransactionalStore<Tx, Settles> | null,
 ): Pick<Engine<Tx, Settles>, "run" | "attemptRun" | "runInTransaction"> {
   return {
     run: async (request, work) => valueOrThrow(request, await attemptRun(begin, request, work)),
     attemptRun: (request, work) => attemptRun(begin, request, work),
     runInTransaction: async <T>(
       request: TransactionRequest,
-      work: (tx: Tx, attempt: RunAttempt) => Returned<Settles, T>,
+      work: (tx: Tx, attempt: TransactionAttempt) => Returned<Settles, T>,
     ) => {
       if (transactions === null)
         throw new ConfigurationError("store", "has no transactions; use run instead");
-      const unit = (tx: Tx, attempt: RunAttempt): Awaitable<T> => work(tx, attempt);
-      return valueOrThrow(request, await attemptTransaction(begin, request, unit));
+      const { recordId } = transactions;
+      const unit = (tx: Tx, attempt: TransactionAttempt): Awaitable<T> => work(tx, attempt);
+      return valueOrThrow(request, await attemptTransaction({ begin, recordId }, request, unit));
     },
   };
 }

@@ -19,6 +19,8 @@ export interface AttemptView {
   readonly number: number;
   /** The key to send to the provider: the same on every attempt until the provider has cancelled it. */
   readonly downstreamKey: string;
+  /** The record's primary key in the store's own table, \`oncekey_records (id)\`: for a foreign key of yours. */
+  readonly recordId: Uint8Array;
 }
 
 export interface RunningAttempt extends AttemptView {
@@ -108,8 +110,9 @@ export function operation<Tx, Settles extends Settling, Input, Reference, Result
   const { name } = definition;
   refuseUnusable(engine, definition);
   const { context, settlers } = engine;
-  const settler = settlerOf(context, definition);
-  const executionOf = executions(context, definition);
+  const viewOf = viewing(engine, definition);
+  const settler = settlerOf(definition, viewOf);
+  const executionOf = executions(context, definition, viewOf);
   settlers.set(name, settler);
   const execute = (request: OperationRequest, input: Input) =>
     executeOperation(context, settler, executionOf(request, input));
@@ -128,6 +131,7 @@ export function operation<Tx, Settles extends Settling, Input, Reference, Result
 function executions<Tx, Settles extends Settling, Input, Reference, Result>(
   context: Context<Tx>,
   definition: OperationDefinition<Tx, Settles, Input, Reference, Result>,
+  viewOf: View,
 ): (request: OperationRequest, input: Input) => Execution<Tx> {
   const { name, provider } = definition;
   const keyTtlMs = keyTtlOf(definition);
@@ -139,13 +143,13 @@ function executions<Tx, Settles extends Settling, Input, Reference, Result>(
     keyTtlMs: keyTtlMs === null ? null : keyTtlMs - (request.maxRunMs ?? context.policy.requestTimeoutMs),
     open: (tx, record) => {
       const reference = record.reference === null ? null : references.decode(record.reference);
-      const attempt = viewOf(context, record);
+      const attempt = viewOf(record);
       const opened: Awaitable<Reference> = definition.open(tx, { input, reference, attempt });
       return following(opened, references.encode);
     },
     perform: async (record, signal) => {
       const reference = referenceOf(references.decode, record);
-      const attempt = { ...viewOf(context, record), signal };
+      const attempt = { ...viewOf(record), signal };
       return results.encode(await definition.perform({ input, reference, attempt }));
     },
   });
@@ -159,8 +163,8 @@ function keyTtlOf({ name, keyTtl }: { readonly name: string; readonly keyTtl?: D
 }
 
 function settlerOf<Tx, Settles extends Settling, Input, Reference, Result>(
-  context: Context<Tx>,
   definition: OperationDefinition<Tx, Settles, Input, Reference, Result>,
+  viewOf: View,
 ): Settler<Tx> {
   const { name, look, cancel } = definition;
   const keeps = headerPolicy({}); // a worker that finishes an operation has no route to ask what to keep
@@ -168,7 +172,7 @@ function settlerOf<Tx, Settles extends Settling, Input, Reference, Result>(
   const results = codec<Result>(`the result of ${name}`);
   const given = (record: KeyRecord) => ({
     reference: referenceOf(decode, record),
-    attempt: viewOf(context, record),
+    attempt: viewOf(record),
   });
   const encoded = <T extends { readonly kind: string }>(
     seen: T | { readonly kind: "found"; readonly result: Result },
@@ -198,8 +202,22 @@ function answerOf(name: string, init: AnswerInit, keeps: HeaderPolicy): Answer {
   throw new ConfigurationError("finish", reason);
 }
 
-function viewOf<Tx>({ namespace }: Context<Tx>, record: KeyRecord): AttemptView {
-  return { number: record.attempt, downstreamKey: downstreamKey(namespace, record, STEP) };
+type View = (record: KeyRecord) => AttemptView;
+
+function viewing<Tx, Settles extends Settling>(
+  { store, transactions, context }: Engine<Tx, Settles>,
+  { name }: { readonly name: string },
+): View {
+  if (transactions === null)
+    throw new ConfigurationError(
+      `operation ${name}: store`,
+      `"${store.name}" has no transactions; an operation needs them`,
+    );
+  return (record) => ({
+    number: record.attempt,
+    downstreamKey: downstreamKey(context.namespace, record, STEP),
+    recordId: transactions.recordId(record.identity),
+  });
 }
 
 function referenceOf<Reference>(decode: (bytes: Uint8Array) => Reference, record: KeyRecord): Reference {
@@ -216,8 +234,6 @@ function refuseUnusable<Tx, Settles extends Settling, Input, Reference, Result>(
     throw new ConfigurationError(`operation ${name}: ${field}`, reason);
   };
   if (engine.settlers.has(name)) refuse("name", "is taken already on this engine");
-  if (engine.transactions === null)
-    refuse("store", `"${engine.store.name}" has no transactions; an operation needs them`);
   if (provider === "keyed" && (look === undefined || cancel === undefined)) {
     refuse("provider", '"keyed" can be asked and can cancel, so look and cancel are required');
   }

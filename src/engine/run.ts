@@ -47,6 +47,15 @@ export interface RunAttempt {
   readonly downstreamKey: (step: string) => string;
 }
 
+/** The same where what it does commits with the record. */
+export interface TransactionAttempt extends RunAttempt {
+  /**
+   * The record's primary key in the store's own table, \`oncekey_records (id)\`: for a foreign key of yours. With
+   * \`commits: "one"\` the record is written last, so that the key must be \`DEFERRABLE INITIALLY DEFERRED\`.
+   */
+  readonly recordId: Uint8Array;
+}
+
 /** How a call went; the value of a replay equals the first one's. */
 export type Ran<T> =
   | { readonly kind: "first" | "replayed"; readonly value: T }
@@ -82,18 +91,20 @@ export async function attemptRun<Tx, T>(
 
 /** Commits what `work` does together with its value; a duplicate gets the value that was committed. */
 export async function attemptTransaction<Tx, T>(
-  begin: Begin<Tx>,
+  { begin, recordId }: { readonly begin: Begin<Tx>; readonly recordId: (identity: Identity) => Uint8Array },
   request: TransactionRequest,
-  work: (tx: Tx, attempt: RunAttempt) => Awaitable<T>,
+  work: (tx: Tx, attempt: TransactionAttempt) => Awaitable<T>,
 ): Promise<Ran<T>> {
   const begun = await begin({ ...beginRequest(request, "transaction"), ...commitsOf(request) });
   if (begun.kind !== "proceed") return answered(request, begun);
   const { attempt } = begun;
   const values = codec<T>(`the value of ${request.operation}`);
-  const unit = (tx: Tx) =>
-    following(work(tx, viewOf(attempt)), (value): Worked<null> => {
+  const unit = (tx: Tx) => {
+    const view = { ...viewOf(attempt), recordId: recordId(attempt.identity) };
+    return following(work(tx, view), (value): Worked<null> => {
       return { kind: "keep", state: "completed", answer: kept(values.encode(value)), value: null };
     });
+  };
   const ran = await settled(() => attempt.watched(() => attempt.transaction(unit)), attempt.signal);
   if (ran.kind !== "returned") return await failed(request, attempt, errorOf(ran));
   const transacted = ran.value;

@@ -55,6 +55,11 @@ export function recordId(identity: Identity): Uint8Array {
   return id;
 }
 
+/** The same for a caller, who may do with the bytes as it likes. */
+export function ownRecordId(identity: Identity): Uint8Array {
+  return new Uint8Array(recordId(identity));
+}
+
 /** Every statement about a record asks for its id. */
 const ids = new WeakMap<Identity, Uint8Array>();
 

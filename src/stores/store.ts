@@ -85,6 +85,12 @@ export interface TransactionalStore<Tx, Settles extends Settling = "async"> exte
 
   /** The verbs inside an open transaction, the user's own included. */
   within(tx: Tx): Within;
+
+  /**
+   * The primary key of the identity's record in the store's own table, \`oncekey_records (id)\`, for a foreign key of the
+   * user's: the same for ever, on every handle, before there is a record and after it was purged; the caller's own bytes.
+   */
+  recordId(identity: Identity): Uint8Array;
 }
 
 /** What a fenced unit does; `number` is a new fencing token where its ground is a claim, else `null`. */

@@ -3,7 +3,7 @@ import type { Identity, KeyRecord } from "../../core/record.ts";
 import { completed, freshWord, inProgress } from "../draft.ts";
 import { insertNew, replaceSeen, stands } from "../expectation.ts";
 import { same } from "../same.ts";
-import type { StoreLaw, StoreSubject } from "../subject.ts";
+import { type StoreLaw, type StoreSubject, transactional } from "../subject.ts";
 
 /** No two different identities ever meet. */
 export const identityLaws: readonly StoreLaw[] = [
@@ -90,7 +90,40 @@ export const identityLaws: readonly StoreLaw[] = [
       await apart(subject, identities);
     },
   },
+  {
+    id: "identity/record-id-is-its-own",
+    promise:
+      "The id that a foreign key of the user's may hold is one per identity, on every handle, before and after its record.",
+    needs: "transactions",
+    async check(subject) {
+      const handles = [transactional(subject.store), transactional(await subject.another())];
+      const [word, other] = [freshWord(subject), freshWord(subject)];
+      const identities = [
+        http(word, other),
+        http(other, word),
+        http(`${word}${other}`, ""),
+        run(word, "a", other),
+      ];
+      const ids = () => handles.map(({ recordId }) => identities.map((each) => hex(recordId({ ...each }))));
+      const before = ids();
+      same(new Set(before.flat()).size, identities.length, "how many ids that many identities have");
+      for (const identity of identities) {
+        for (const { recordId } of handles) recordId(identity).fill(0);
+        await insertNew(subject.store, inProgress(subject, { identity }));
+      }
+      same([...before, ...ids()], Array(4).fill(before[0]), "the ids on either handle, before and after");
+      same(
+        handles.map(({ recordId }) => identities.map((each) => hex(recordId(each)))),
+        before,
+        "the ids handed out twice",
+      );
+    },
+  },
 ];
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("hex");
+}
 
 /** Endings that something on the way would make one, by what would. */
 const ALIKE = {

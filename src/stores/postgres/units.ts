@@ -1,4 +1,5 @@
 import type { Identity } from "../../core/record.ts";
+import { ownRecordId } from "../codec.ts";
 import type { TransactionalStore, UnitBounds } from "../store.ts";
 import type { Ask, Connector } from "./connector.ts";
 import { fenced } from "./fenced.ts";
@@ -10,7 +11,10 @@ import { sayIn, type Through } from "./through-unit.ts";
 import { tryClaim, verbs } from "./verbs.ts";
 
 /** The part of a store in which units run. */
-export type Units<Tx> = Pick<TransactionalStore<Tx, "async">, "transaction" | "fenced" | "within">;
+export type Units<Tx> = Pick<
+  TransactionalStore<Tx, "async">,
+  "transaction" | "fenced" | "within" | "recordId"
+>;
 
 /** What a caller asks for, as far as the user's own cap allows. */
 export type Capped = (bounds?: UnitBounds) => UnitBounds;
@@ -23,6 +27,7 @@ export function ownUnits<Tx>(connector: Connector<Tx>, tables: Tables, capped: C
     fenced: (ground, work, bounds) =>
       fenced({ connector, tables }, { ground, work, bounds: bounded(bounds) }),
     within: (tx) => verbsInside(connector.inside(tx), tables, connector.schema),
+    recordId: ownRecordId,
   };
 }
 
@@ -35,6 +40,7 @@ export function unitsThrough<Tx>(on: Through<Tx>, capped: Capped): Units<Tx> {
       const say = sayIn(on, tx);
       return verbsInside((statement) => say(inlined(statement)), on.tables, on.schema);
     },
+    recordId: ownRecordId,
   };
 }
 

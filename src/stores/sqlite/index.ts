@@ -1,5 +1,5 @@
 import type { Duration } from "../../core/policy.ts";
-import { recordId } from "../codec.ts";
+import { ownRecordId, recordId } from "../codec.ts";
 import type { AuditEntry, Capabilities, TransactionalStore } from "../store.ts";
 import { access } from "./access.ts";
 import { run, type SqliteConnection } from "./connection.ts";
@@ -70,8 +70,7 @@ export function sqliteStore({
     },
     transaction: (work) => unit((tx) => lending(tx, work)),
     fenced: (ground, work) => fenced({ read, unit }, ground, work),
-    within,
-    close,
+    ...{ within, recordId: ownRecordId, close },
   };
 }
 

@@ -1,9 +1,24 @@
 import { RecordCorrupt } from "../../../src/errors.ts";
+import { recordId } from "../../../src/stores/codec.ts";
 import type { Looked, Replaced, Standing, Store } from "../../../src/stores/store.ts";
 import { afterwards, inside, type Mutant, transactions, verbs } from "./mutant.ts";
 
 /** Wrong ways to keep together what belongs together, and to meet what is damaged. */
 export const transactionMutants: readonly Mutant[] = [
+  {
+    fault: "the id of a record is that of its principal",
+    of: "SQLite",
+    killedBy: ["identity/record-id-is-its-own"],
+    make: transactions((store) => ({
+      recordId: ({ principal }) => store.recordId({ kind: "http", principal, key: "any" }),
+    })),
+  },
+  {
+    fault: "the id of a record is handed out as the store's own bytes",
+    of: "SQLite",
+    killedBy: ["identity/record-id-is-its-own"],
+    make: transactions(() => ({ recordId })),
+  },
   {
     fault: "a unit that rolls back is committed",
     of: "SQLite",
