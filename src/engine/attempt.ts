@@ -52,8 +52,11 @@ export interface Attempt<Tx> {
    * way stands, and what the work brings after all is a late result.
    */
   readonly abandon: (reason: string) => Promise<Ended>;
-  /** Ends by a flow of another kind (an operation's), in this attempt's own order of writes. */
-  readonly endBy: (ending: (held: Held) => Promise<Ended>) => Promise<Ended>;
+  /**
+   * Ends by a flow of another kind (an operation's), in this attempt's own order of writes; `untilMs` is its lease's end
+   * on our own monotonic clock.
+   */
+  readonly endBy: (ending: (held: Held, untilMs: number) => Promise<Ended>) => Promise<Ended>;
 }
 
 export interface Start {
@@ -74,10 +77,10 @@ export function createAttempt<Tx>(context: Context<Tx>, start: Start): Attempt<T
     stop();
     return heldFor(context, operation, lastWrite(holding, write).finally(start.onEnded));
   };
-  const endBy = async (ending: (held: Held) => Promise<Ended>): Promise<Ended> => {
+  const endBy: Attempt<Tx>["endBy"] = async (ending) => {
     if (ended) throw alreadyEnded(start.record);
     ended = true;
-    return await closing(() => ending(holding.held()));
+    return await closing(() => ending(holding.held(), holding.leaseEndMs()));
   };
   const end = (next: (record: Held) => RecordWrite) => endBy(() => writeWhatFits(holding, next));
   return {

@@ -56,12 +56,12 @@ export async function executeOperation<Tx>(
   const { attempt } = begun;
   const performed = await perform(context, attempt, execution);
   switch (performed.kind) {
-    case "result":
-      return ended(
-        await attempt.endBy((held) =>
-          writtenBy(driver.drive(finishFlow(context, settler, held, performed.result))),
-        ),
-      );
+    case "result": {
+      const { result } = performed;
+      const finish = (held: Held, untilMs: number) =>
+        writtenBy(driver.drive(finishFlow(context, settler, held, { result, untilMs })));
+      return ended(await attempt.endBy(finish));
+    }
     case "not_performed": {
       const end = await attempt.endBy(undo);
       return isReleased(end) ? { kind: "not_performed", error: performed.error } : ended(end);
@@ -120,7 +120,7 @@ async function bringLate<Tx>(
   try {
     const result = await late;
     const held = attempt.record();
-    const written = await context.driver.drive(finishFlow(context, settler, held, result));
+    const written = await context.driver.drive(finishFlow(context, settler, held, { result }));
     if (written.kind === "lost") return;
     const reason = "The provider's answer came late.";
     const to = written.record.state;

@@ -1,4 +1,4 @@
-import type { Due, KeyRecord, StepOf } from "../core/record.ts";
+import { type Due, isConcluded, type KeyRecord, type StepOf } from "../core/record.ts";
 import { type Doubt, doubt, lookAgain, release, review, standingStep } from "../core/transition.ts";
 import type { FencedEnd } from "../stores/store.ts";
 import { call, following, pause, type TransactionFlow, type Unit } from "./command.ts";
@@ -21,22 +21,30 @@ export const LONGEST_BACKOFF_MS = 3_600_000;
 const DOUBT_TRIES = 5;
 const DOUBT_MS = 2_000;
 
+/** What an operation is finished with. */
+export interface Finishing {
+  /** What the provider said, encoded. */
+  readonly result: Uint8Array;
+  /** On our own monotonic clock; a lease from now where no lease covers it. */
+  readonly untilMs?: number;
+}
+
 /**
  * Finishes an operation with what the provider said: the domain's rows and the record in one transaction. Only this is
- * tried again, never `open` or `perform`. When the tries are spent a second budget writes `unknown`, with the result
- * kept for the reconciler; when that is spent too its failure is thrown, and the sweeper will find the record.
+ * tried again, never `open` or `perform`. When the tries are spent, or their time, a second budget writes `unknown`, with
+ * the result kept for the reconciler; when that is spent too its failure is thrown, and the sweeper will find the record.
  */
 export function* finishFlow<Tx>(
   context: Context<Tx>,
   settler: Settler<Tx>,
   held: Held,
-  result: Uint8Array,
+  { result, untilMs = context.runtime.monotonicMs() + context.policy.leaseMs }: Finishing,
 ): TransactionFlow<Written, Tx> {
   for (let tried = 1; ; tried++) {
     try {
-      return yield* finishOnce(context, settler, held, result);
+      return yield* finishOnce(context, settler, held, { result, untilMs });
     } catch (error) {
-      if (tried >= FINISH_TRIES) {
+      if (tried >= FINISH_TRIES || context.runtime.monotonicMs() >= untilMs) {
         context.emit({ type: "failure", what: `finishing ${held.operation}`, error });
         return yield* keepResult(context, held, result);
       }
@@ -49,7 +57,7 @@ function* finishOnce<Tx>(
   { runtime, policy }: Context<Tx>,
   settler: Settler<Tx>,
   held: Held,
-  result: Uint8Array,
+  { result, untilMs }: Required<Finishing>,
 ): TransactionFlow<Written, Tx> {
   const run = (tx: Tx) =>
     following(settler.finish(tx, held, result), (answer): Worked<null> => {
@@ -64,7 +72,6 @@ function* finishOnce<Tx>(
       };
     });
   const work = { name: `finish ${held.operation}`, newId: runtime.newId, retainMs: policy.retentionMs, run };
-  const untilMs = runtime.monotonicMs() + policy.leaseMs;
   const end = yield* transactionFlow<Tx, null>(held, work, { untilMs: 0, tries: 1 }, untilMs);
   switch (end.kind) {
     case "committed":
@@ -97,7 +104,12 @@ function* keepResult<Tx>(
     const nextLookInMs = Math.min(LONGEST_BACKOFF_MS, NEXT_LOOK_MS * 2 ** record.looks);
     return lookAgain(knowing, { writeId, answered: true, nextLookInMs, reason });
   };
-  return yield* writeFlow(held, next, { untilMs: runtime.monotonicMs() + DOUBT_MS, tries: DOUBT_TRIES });
+  const budget = { untilMs: runtime.monotonicMs() + DOUBT_MS, tries: DOUBT_TRIES };
+  const written = yield* writeFlow(held, next, budget);
+  const { record } = written;
+  // The reply of a finish was lost, and it was applied after all.
+  if (record?.owner === held.owner && isConcluded(record)) return { kind: "written", record };
+  return written;
 }
 
 /** What is proved when an operation's effect is known not to have happened. */

@@ -149,7 +149,7 @@ function* finish<Tx>(
   record: Unknown,
   result: Uint8Array,
 ): TransactionFlow<Result, Tx> {
-  const written = yield* finishFlow(context, settler, record, result);
+  const written = yield* finishFlow(context, settler, record, { result });
   if (written.kind === "lost") return "passed";
   if (tell(context, record, written.record)) return "settled";
   const left = written.record.state === "unknown" && written.record.disposition === "review";

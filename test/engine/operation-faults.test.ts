@@ -181,6 +181,36 @@ function spentFinishes<Tx>(given: () => Sql<Tx>): void {
     });
   });
 
+  test("is settled when the last of its five finishes was applied and only the reply was lost", async () => {
+    const { store, rows } = given();
+    const faulty = faultySqlStore(store);
+    const bank = openBank();
+    const { engine, events } = sqlEngineOn(faulty.store, { completionTimeout: "20s" });
+    const { pay } = paying(engine, given(), bank);
+    for (const call of [2, 3, 4, 5]) faulty.plan("transaction", call, "contention");
+    faulty.plan("transaction", 6, "reply_lost");
+    expect(await pay(order("last reply"))).toMatchObject({ kind: "settled", answer: { status: 201 } });
+    expect(await standing(store, order("last reply"))).toMatchObject({ state: "completed" });
+    expect(await rows("last reply")).toMatchObject([{ state: "paid" }]);
+    expect(ofType(events, "lease_lost")).toEqual([]);
+  });
+
+  test("begins no further finish after its lease's end, and is settled by what stands then", async () => {
+    const { store } = given();
+    const faulty = faultySqlStore(store);
+    const bank = openBank();
+    const short = { requestTimeout: 700, lease: 900, storeTimeout: 60_000, completionTimeout: "20s" };
+    const { engine } = sqlEngineOn(faulty.store, short);
+    const { pay } = paying(engine, given(), bank, {
+      perform: async ({ attempt }) => {
+        faulty.plan("transaction", "every", { kind: "slow", ms: 600_000 });
+        return await bank.pay(attempt.downstreamKey);
+      },
+    });
+    expect(await pay(order("silent"))).toMatchObject({ kind: "settled", answer: { status: 201 } });
+    expect(faulty.calls("transaction")).toBe(2);
+  });
+
   test("leaves its record to the sweeper when nothing at all can be written", async () => {
     const { store } = given();
     const faulty = faultySqlStore(store);
