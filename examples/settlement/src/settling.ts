@@ -8,6 +8,7 @@ import {
   abandonSettlement,
   concludeSettlement,
   type Decision,
+  type Opening,
   openSettlement,
   type SettlementOrder,
   viewOfSettlement,
@@ -31,7 +32,8 @@ export function settlingOperation<Tx, Settles extends Settling>({
   return operation<Tx, Settles, SettlementOrder, Reference, Decision>(engine, {
     name: "POST /settlements",
     provider: "keyed",
-    open: (tx, { input, reference }) => within(tx, opened(reference?.settlement ?? newId(), input)),
+    open: (tx, { input, reference, attempt: { recordId } }) =>
+      within(tx, opened({ id: reference?.settlement ?? newId(), recordId }, input)),
     perform: ({ input, attempt }) => bank.pay(paymentOf(input), attempt.downstreamKey, attempt.signal),
     finish: (tx, { reference, result }) => within(tx, concluded(reference.settlement, result)),
     look: ({ attempt }) => bank.find(attempt.downstreamKey),
@@ -44,9 +46,9 @@ interface Reference {
   readonly settlement: string;
 }
 
-function* opened(id: string, order: SettlementOrder): Unit<Reference> {
-  yield* openSettlement(id, order);
-  return { settlement: id };
+function* opened(opening: Opening, order: SettlementOrder): Unit<Reference> {
+  yield* openSettlement(opening, order);
+  return { settlement: opening.id };
 }
 
 function* concluded(id: string, decision: Decision): Unit<AnswerInit> {

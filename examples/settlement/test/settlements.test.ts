@@ -169,6 +169,8 @@ describe.for(databases)("settlements on $name", ({ name, skip }) => {
     async () => {
       const { url, bankUrl, count } = service();
       const alice = newCaller();
+      const records = () => count("SELECT count(*) FROM oncekey_records");
+      const before = await records();
       const unusable = [null, "", "k".repeat(256), '"half', 'half"', '" "', ["one", "two"]];
       for (const key of unusable) {
         const send = () => (Array.isArray(key) ? settleRaw(url, alice, key) : alice.settle(url, { key }));
@@ -176,9 +178,7 @@ describe.for(databases)("settlements on $name", ({ name, skip }) => {
         expect(first, String(key)).toMatchObject({ status: 400, text: second.text });
       }
       expect(await alice.settle(url, { key: "k".repeat(255) })).toMatchObject({ status: 201 });
-      expect(await count(`SELECT count(*) FROM oncekey_records WHERE principal = '${alice.principal}'`)).toBe(
-        1,
-      );
+      expect(await records()).toBe(before + 1);
       expect(await alice.payments(bankUrl)).toHaveLength(1);
     },
   );

@@ -12,6 +12,7 @@ export const STEPS_TABLE =
 /** Where the dialects differ. */
 interface Dialect {
   readonly minorUnits: string;
+  readonly bytes: string;
   readonly ascending: string;
   readonly now: string;
   readonly end: string;
@@ -19,6 +20,7 @@ interface Dialect {
 
 const SQLITE: Dialect = {
   minorUnits: "INTEGER NOT NULL",
+  bytes: "BLOB",
   ascending: "INTEGER PRIMARY KEY",
   now: "TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))",
   end: "STRICT",
@@ -26,6 +28,7 @@ const SQLITE: Dialect = {
 
 const POSTGRES: Dialect = {
   minorUnits: "BIGINT NOT NULL",
+  bytes: "BYTEA",
   ascending: "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
   now: "TIMESTAMPTZ NOT NULL DEFAULT now()",
   end: "",
@@ -84,6 +87,15 @@ CREATE TABLE settlements (
 CREATE INDEX settlements_of_owner ON settlements (owner, number);
 `;
 
+/**
+ * A settlement names the record of its key, and no two name the same one: the last line of defence, should all others
+ * fail. It outlives the record; rows of earlier releases name none.
+ */
+const records = ({ bytes }: Dialect): string => `
+ALTER TABLE settlements ADD COLUMN record_id ${bytes} REFERENCES oncekey_records (id) ON DELETE SET NULL;
+CREATE UNIQUE INDEX settlements_of_record ON settlements (record_id);
+`;
+
 /** Every step that there is, in the order in which they are applied. */
 export const SCHEMA: readonly SchemaStep[] = [
   {
@@ -91,4 +103,5 @@ export const SCHEMA: readonly SchemaStep[] = [
     sqlite: money(SQLITE) + settlements(SQLITE),
     postgres: money(POSTGRES) + settlements(POSTGRES),
   },
+  { version: 2, sqlite: records(SQLITE), postgres: records(POSTGRES) },
 ];

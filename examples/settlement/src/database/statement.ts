@@ -1,5 +1,5 @@
 /** A value that both databases take and give back unchanged. */
-export type Value = string | bigint | null;
+export type Value = string | bigint | Uint8Array | null;
 
 /** One row, every column of it text or null: no driver's idea of a number touches money. */
 export type Row = Readonly<Record<string, unknown>>;
@@ -75,5 +75,5 @@ export function textOrNullIn(row: Row, column: string): string | null {
 }
 
 function isStatement(insert: Value | Statement): insert is Statement {
-  return typeof insert === "object" && insert !== null;
+  return typeof insert === "object" && insert !== null && "tokens" in insert;
 }

@@ -45,13 +45,21 @@ export interface SettlementView {
   readonly externalReference: string | null;
 }
 
+/** Which row is opened, and of which key. */
+export interface Opening {
+  readonly id: string;
+  /** The record of the key. */
+  readonly recordId: Uint8Array;
+}
+
 /** Writes the pending row; a later attempt under the same key uses the row of the earlier one, for what it asks for. */
-export function* openSettlement(id: string, order: SettlementOrder): Unit<void> {
+export function* openSettlement({ id, recordId }: Opening, order: SettlementOrder): Unit<void> {
   const { owner, amount, currency, debtor, creditor, reference } = order;
-  yield sql`INSERT INTO settlements (id, owner, status, amount, currency, debtor, creditor, reference)
-    VALUES (${id}, ${owner}, 'pending', ${amount}, ${currency}, ${debtor}, ${creditor}, ${reference})
-    ON CONFLICT (id) DO UPDATE SET status = 'pending', amount = excluded.amount, currency = excluded.currency,
-      debtor = excluded.debtor, creditor = excluded.creditor, reference = excluded.reference`;
+  yield sql`INSERT INTO settlements (id, record_id, owner, status, amount, currency, debtor, creditor, reference)
+    VALUES (${id}, ${recordId}, ${owner}, 'pending', ${amount}, ${currency}, ${debtor}, ${creditor}, ${reference})
+    ON CONFLICT (id) DO UPDATE SET record_id = excluded.record_id, status = 'pending', amount = excluded.amount,
+      currency = excluded.currency, debtor = excluded.debtor, creditor = excluded.creditor,
+      reference = excluded.reference`;
 }
 
 /** Writes what the bank decided; hands back the settlement as it then stands. */
