@@ -4,7 +4,7 @@ export type { Answer, Effects, Identity, KeyRecord, ProviderKind, RecordState } 
 export type { AnswerInit } from "./engine/answer.ts";
 export type { Attempt, Ended } from "./engine/attempt.ts";
 export type { Answered, BeginRequest, Begun } from "./engine/begin.ts";
-export { createEngine, type Engine, type EngineSettings } from "./engine/engine.ts";
+export type { EngineSettings } from "./engine/engine.ts";
 export type { EngineEvent, Listener, Outcome } from "./engine/events.ts";
 export type { Executed } from "./engine/execute.ts";
 export {
@@ -39,4 +39,7 @@ export {
   StoreUnavailable,
 } from "./errors.ts";
 export type { Store, TransactionalStore } from "./stores/store.ts";
+export { createEngine, type Engine } from "./worker/engine.ts";
+export { type WorkerHealth, workersHealth } from "./worker/health.ts";
 export { purge, reconcile, sweep } from "./worker/tick.ts";
+export type { Workers } from "./worker/workers.ts";

@@ -182,7 +182,8 @@ function isTransactional<Tx, Settles extends Settling>(
   return store.capabilities.transactions && "transaction" in store;
 }
 
-function durationOf(field: string, value: Duration): number {
+/** A duration in milliseconds; a bad one names the field that it was given for. */
+export function durationOf(field: string, value: Duration): number {
   const duration = parseDuration(value);
   if (duration.kind === "bad") throw new ConfigurationError(field, `must be ${duration.reason}`);
   return duration.ms;

@@ -5,6 +5,7 @@ import type { Context } from "../engine/context.ts";
 import type { Settler, Sighting } from "../engine/settler.ts";
 import { abandonFlow, finishFlow, LONGEST_BACKOFF_MS } from "../engine/settling.ts";
 import type { Listed } from "../stores/store.ts";
+import { BOUNDS, type Bounds } from "./loop.ts";
 
 /** What one tick of the reconciler did. */
 export interface Reconciled {
@@ -21,6 +22,8 @@ export interface Reconciled {
   /** The provider could not be reached, or a record could not be handled; it spends no look. */
   readonly failed: number;
   readonly damaged: number;
+  /** The tick's time was up before everything was looked at. */
+  readonly more: boolean;
 }
 
 export interface Reconciler<Tx> {
@@ -28,16 +31,15 @@ export interface Reconciler<Tx> {
   readonly settlers: ReadonlyMap<string, Settler<Tx>>;
 }
 
-const BATCH = 50;
-
 /**
  * Finds out what became of effects in doubt. Takes each record over first, so that a late original is fenced; asks
  * outside any transaction; ends it by a fenced write. One record that cannot be handled never stops the others.
  */
 export function* reconcileFlow<Tx>(
   reconciler: Reconciler<Tx>,
-  limit: number = BATCH,
+  bounds: Partial<Bounds> = {},
 ): TransactionFlow<Reconciled, Tx> {
+  const { limit } = { ...BOUNDS, ...bounds };
   const listed = yield* listKnown(reconciler, limit);
   const counts = {
     settled: 0,
@@ -52,7 +54,7 @@ export function* reconcileFlow<Tx>(
     if (record.state !== "unknown") continue;
     counts[yield* reconcileOne(reconciler, record)]++;
   }
-  return counts;
+  return { ...counts, more: listed.records.length === limit };
 }
 
 /**
@@ -73,7 +75,7 @@ function* listKnown<Tx>(
 
 const MOST_ASKED = 10_000;
 
-type Result = Exclude<keyof Reconciled, "damaged">;
+type Result = Exclude<keyof Reconciled, "damaged" | "more">;
 
 function* reconcileOne<Tx>(
   { context, settlers }: Reconciler<Tx>,

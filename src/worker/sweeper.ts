@@ -1,8 +1,11 @@
 import type { InProgress, KeyRecord, RecordWrite } from "../core/record.ts";
 import { doubt, release, seen } from "../core/transition.ts";
 import { judgeDeath } from "../core/verdict.ts";
-import { due, type Flow, replace } from "../engine/command.ts";
+import { clock, type Flow, replace } from "../engine/command.ts";
 import type { Context } from "../engine/context.ts";
+import { StoreUnavailable } from "../errors.ts";
+import { listUnmet, metVersions } from "./listing.ts";
+import { BOUNDS, type Bounds } from "./loop.ts";
 
 /** What one tick of the sweeper did. */
 export interface Swept {
@@ -14,34 +17,64 @@ export interface Swept {
   readonly failed: number;
   /** Rows that could not be read; a person must look at them. */
   readonly damaged: number;
+  /** The tick's time was up before everything was judged. */
+  readonly more: boolean;
 }
-
-/** Records judged in one tick; the next tick goes on where this one stopped. */
-const BATCH = 100;
 
 /**
  * Judges attempts that were not heard of for the lease and the grace: released where it is proved that nothing
- * happened, `unknown` where it is not. Any number of sweepers may run at once; each move is a compare-and-set.
+ * happened, `unknown` where it is not; batch after batch while there are any and time. Any number of sweepers may run at
+ * once: each move is a compare-and-set. One that cannot be judged is met once in a tick and stands in nobody's way.
  */
-export function* sweepFlow<Tx>(context: Context<Tx>, limit: number = BATCH): Flow<Swept> {
-  const { policy } = context;
-  const listed = yield* due({ kind: "stale", graceMs: policy.sweepGraceMs, limit });
-  let swept: Swept = { released: 0, doubted: 0, passed: 0, failed: 0, damaged: listed.damaged };
-  for (const record of listed.records) {
-    if (record.state === "in_progress") swept = yield* sweepOne(context, swept, record);
+export function* sweepFlow<Tx>(context: Context<Tx>, bounds: Partial<Bounds> = {}): Flow<Swept> {
+  const { limit, forMs, ending } = { ...BOUNDS, ...bounds };
+  const { sweepGraceMs: graceMs } = context.policy;
+  const untilMs = (yield* clock()) + forMs;
+  const wanted = {
+    query: (asked: number) => ({ kind: "stale" as const, graceMs, limit: asked }),
+    mine,
+    limit,
+  };
+  const met = metVersions();
+  const counts = { released: 0, doubted: 0, passed: 0, failed: 0, damaged: 0 };
+  let away = 0;
+  for (;;) {
+    const { records, damaged } = yield* listUnmet(wanted, met);
+    counts.damaged = Math.max(counts.damaged, damaged);
+    if (records.length === 0) return { ...counts, more: false };
+    for (const record of records) {
+      if (ending() || (yield* clock()) >= untilMs) return { ...counts, more: true };
+      const { result, error } = yield* sweepOne(context, record);
+      counts[result]++;
+      if (result === "passed" || result === "failed") met.add(record);
+      away = error instanceof StoreUnavailable ? away + 1 : 0;
+      if (away >= STORE_IS_AWAY) throw error;
+    }
   }
-  return swept;
+}
+
+/** So many failures in a row for want of the store, and the rest of the tick would only wait for it. */
+const STORE_IS_AWAY = 3;
+
+function mine(record: KeyRecord): record is InProgress {
+  return record.state === "in_progress";
+}
+
+interface One {
+  readonly result: "released" | "doubted" | "passed" | "failed";
+  readonly error?: unknown;
 }
 
 /** A record that cannot be judged now is told, and is due again at the next tick. */
-function* sweepOne<Tx>(context: Context<Tx>, swept: Swept, record: InProgress): Flow<Swept> {
+function* sweepOne<Tx>(context: Context<Tx>, record: InProgress): Flow<One> {
   try {
     const replaced = yield* replace(seen(record), judged(context, record), "never");
-    if (replaced.kind === "replaced") tell(context, record, replaced.record);
-    return counted(swept, replaced.kind === "replaced" ? replaced.record : null);
+    if (replaced.kind !== "replaced") return { result: "passed" };
+    tell(context, record, replaced.record);
+    return { result: replaced.record.state === "released" ? "released" : "doubted" };
   } catch (error) {
     context.emit({ type: "failure", what: `sweeping ${record.operation}`, error });
-    return { ...swept, failed: swept.failed + 1 };
+    return { result: "failed", error };
   }
 }
 
@@ -52,32 +85,10 @@ function judged<Tx>({ policy, runtime }: Context<Tx>, record: InProgress): Recor
   return doubt(record, { writeId, doubt: verdict.doubt, heldRetainMs: policy.unknownRetentionMs });
 }
 
-function counted(swept: Swept, moved: KeyRecord | null): Swept {
-  switch (moved?.state) {
-    case "released":
-      return { ...swept, released: swept.released + 1 };
-    case "unknown":
-      return { ...swept, doubted: swept.doubted + 1 };
-    case "in_progress":
-    case "completed":
-    case "failed_permanent":
-    case undefined:
-      return { ...swept, passed: swept.passed + 1 };
-  }
-}
-
 function tell<Tx>({ emit }: Context<Tx>, from: InProgress, to: KeyRecord): void {
   const { operation, identity, attempt } = to;
   const reason =
     to.state === "unknown" ? to.evidence.reason : "The attempt died; it is proved that nothing happened.";
-  emit({
-    type: "transition",
-    by: "sweeper",
-    operation,
-    identity,
-    attempt,
-    from: from.state,
-    to: to.state,
-    reason,
-  });
+  const move = { from: from.state, to: to.state, reason } as const;
+  emit({ type: "transition", by: "sweeper", operation, identity, attempt, ...move });
 }

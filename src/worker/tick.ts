@@ -1,33 +1,70 @@
 import type { Engine } from "../engine/engine.ts";
-import type { Settling } from "../stores/store.ts";
+import type { Settling, WorkerName } from "../stores/store.ts";
+import { BOUNDS, type Bounds } from "./loop.ts";
 import { type Reconciled, reconcileFlow } from "./reconciler.ts";
 import { type Swept, sweepFlow } from "./sweeper.ts";
 
+/** What one tick of each worker did. */
+export interface Ticks {
+  readonly sweeper: Swept;
+  readonly reconciler: Reconciled;
+  readonly purge: Purged;
+}
+
+/** What one tick of the purge did. */
+export interface Purged {
+  readonly purged: number;
+  /** The tick's time was up before everything was gone. */
+  readonly more: boolean;
+}
+
 /** One tick of the sweeper on this engine's store. */
-export async function sweep<Tx, Settles extends Settling>(engine: Engine<Tx, Settles>): Promise<Swept> {
-  const swept = await engine.context.driver.drive(sweepFlow(engine.context));
-  await engine.store.beat("sweeper");
+export async function sweep<Tx, Settles extends Settling>(
+  { context, store }: Engine<Tx, Settles>,
+  bounds: Partial<Bounds> = {},
+): Promise<Swept> {
+  const swept = await context.driver.drive(sweepFlow(context, bounds));
+  await store.beat("sweeper");
   return swept;
 }
 
-/** One tick of the purge: removes a batch of records whose retention is over, and says how many went. */
+/** One tick of the purge: removes records whose retention is over, batch after batch while there are any and time. */
 export async function purge<Tx, Settles extends Settling>(
-  engine: Engine<Tx, Settles>,
-  limit: number = PURGED_AT_ONCE,
-): Promise<number> {
-  const gone = await engine.store.purge(limit);
-  await engine.store.beat("purge");
-  return gone;
+  { context: { runtime }, store }: Engine<Tx, Settles>,
+  bounds: Partial<Bounds> = {},
+): Promise<Purged> {
+  const { limit, forMs, ending } = { ...BOUNDS, limit: PURGED_AT_ONCE, ...bounds };
+  const untilMs = runtime.monotonicMs() + forMs;
+  let purged = 0;
+  let went = 0;
+  do {
+    went = await store.purge(limit);
+    purged += went;
+  } while (went > 0 && !ending() && runtime.monotonicMs() < untilMs);
+  await store.beat("purge");
+  return { purged, more: went > 0 };
 }
 
-/** Short enough that nobody waits for it; the next tick goes on. */
+/** Short enough that nobody waits for the rows or the file that one batch locks. */
 const PURGED_AT_ONCE = 1_000;
 
 /** One tick of the reconciler, for the operations that this engine knows. */
 export async function reconcile<Tx, Settles extends Settling>(
   engine: Engine<Tx, Settles>,
+  bounds: Partial<Bounds> = {},
 ): Promise<Reconciled> {
-  const reconciled = await engine.context.driver.drive(reconcileFlow(engine));
+  const reconciled = await engine.context.driver.drive(reconcileFlow(engine, bounds));
   await engine.store.beat("reconciler");
   return reconciled;
+}
+
+/** The three of them, each as a function of what it is told while it runs. */
+export function ticksOf<Tx, Settles extends Settling>(
+  engine: Engine<Tx, Settles>,
+): { readonly [Name in WorkerName]: (bounds: Partial<Bounds>) => Promise<Ticks[Name]> } {
+  return {
+    sweeper: (bounds) => sweep(engine, bounds),
+    reconciler: (bounds) => reconcile(engine, bounds),
+    purge: (bounds) => purge(engine, bounds),
+  };
 }

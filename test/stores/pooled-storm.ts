@@ -124,5 +124,5 @@ async function look(store: Store): Promise<void> {
 async function tickOf(engine: Engine<PoolClient, "async">): Promise<Upkeep> {
   const { released } = await sweep(engine);
   await reconcile(engine);
-  return { swept: released, purged: await purge(engine) };
+  return { swept: released, purged: (await purge(engine)).purged };
 }

@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
 import type { Unknown } from "../../src/core/record.ts";
-import { reconcileFlow } from "../../src/worker/reconciler.ts";
 import { reconcile } from "../../src/worker/tick.ts";
 import { type Bank, type Mood, openBank, order, paying } from "../engine/bank.ts";
 import { ofType, sqlEngineOn, standing, stoppedRuntime } from "../engine/engines.ts";
@@ -44,7 +43,16 @@ async function dueAgain<Tx>(sql: Sql<Tx>, key: string): Promise<void> {
   await until(async () => (await sql.store.read(order(key).identity)).now >= (nextLookAt ?? Number.NaN));
 }
 
-const NOTHING = { settled: 0, released: 0, waiting: 0, reviewed: 0, passed: 0, failed: 0, damaged: 0 };
+const NOTHING = {
+  settled: 0,
+  released: 0,
+  waiting: 0,
+  reviewed: 0,
+  passed: 0,
+  failed: 0,
+  damaged: 0,
+  more: false,
+};
 
 function truth<Tx>(given: () => Sql<Tx>): void {
   test("ends an effect that happened with the provider's truth: one payment, one row, one answer", async () => {
@@ -252,7 +260,7 @@ function persons<Tx>(given: () => Sql<Tx>): void {
     const before = await unknown(given(), "strange 0");
     await doubtful(given(), bank, ["known"], "pays silently");
     const { engine } = worker(given(), bank);
-    const tick = () => engine.context.driver.drive(reconcileFlow(engine, 2));
+    const tick = () => reconcile(engine, { limit: 2 });
     let settled = 0;
     for (let ticks = 0; ticks < 3; ticks += 1) settled += (await tick()).settled;
     expect(settled).toBe(1);

@@ -46,6 +46,7 @@ describe("the sweeper", () => {
         passed: 0,
         failed: 0,
         damaged: 2,
+        more: false,
       });
     });
   });
@@ -87,7 +88,9 @@ function judges(given: () => Opened): void {
     if (request === undefined) throw new Error("One died.");
     const before = await standing(store, request);
     const { engine, events } = engineOn(store, { sweepGrace: "1h" });
-    expect(await sweep(engine)).toEqual({ released: 0, doubted: 0, passed: 0, failed: 0, damaged: 0 });
+    expect(await sweep(engine)).toEqual({
+      ...{ released: 0, doubted: 0, passed: 0, failed: 0, damaged: 0, more: false },
+    });
     proceeded(await engine.begin(requestFor("running")));
     expect(await sweep(engineOn(store, GRACE).engine)).toMatchObject({ passed: 0, doubted: 0 });
     expect(await standing(store, requestFor("running"))).toMatchObject({ state: "in_progress" });
@@ -109,13 +112,47 @@ function many(given: () => Opened): void {
     expect(engines.flatMap(({ events }) => ofType(events, "transition"))).toHaveLength(12);
   });
 
-  test("goes on in its next tick where a full batch stopped", async () => {
+  test("goes on batch after batch until nothing is left, or its time is up or it is told to end", async () => {
     const { store } = given();
-    await dead(store, "batch", 5);
+    await dead(store, "batch", 7);
     const { engine } = engineOn(store, GRACE);
-    await due(store, 5);
-    const tick = () => engine.context.driver.drive(sweepFlow(engine.context, 2));
-    expect([(await tick()).released, (await tick()).released, (await tick()).released]).toEqual([2, 2, 1]);
+    await due(store, 7);
+    expect(await sweep(engine, { forMs: 0 })).toMatchObject({ released: 0, more: true });
+    let begun = 0;
+    const ending = () => ++begun > 2;
+    expect(await sweep(engine, { limit: 2, ending })).toMatchObject({ released: 2, more: true });
+    expect(await sweep(engine, { limit: 2 })).toMatchObject({ released: 5, more: false });
+  });
+
+  test("gets past records that it can never judge, however many stand in front", async () => {
+    const { store } = given();
+    const bad = await dead(store, "never", 7);
+    await dead(store, "behind", 3);
+    const owners = new Set(await Promise.all(bad.map(async (each) => (await standing(store, each)).owner)));
+    const stubborn: Store = {
+      ...store,
+      replace: async (version, write, patience) => {
+        if (owners.has(version.owner)) throw new TypeError("a record that nobody can write");
+        return await store.replace(version, write, patience);
+      },
+    };
+    const { engine, events } = engineOn(stubborn, GRACE);
+    await due(store, 10);
+    expect(await sweep(engine, { limit: 2 })).toMatchObject({ released: 3, failed: 7, more: false });
+    expect(ofType(events, "failure")).toHaveLength(7);
+  });
+
+  test("ends a tick, with an error, in which the store is out of reach", async () => {
+    const { store } = given();
+    await dead(store, "away", 6);
+    const faulty = faultyStore(store);
+    const { engine, events } = engineOn(faulty.store, GRACE);
+    await due(store, 6);
+    faulty.plan("replace", "every", "not_applied");
+    await expect(sweep(engine)).rejects.toMatchObject({ code: "store_unavailable" });
+    expect(ofType(events, "failure")).toHaveLength(3);
+    faulty.heal();
+    expect(await sweep(engine)).toMatchObject({ released: 6 });
   });
 
   test("that is killed in the middle of a batch leaves the rest to the next one", async () => {
@@ -124,8 +161,9 @@ function many(given: () => Opened): void {
     const { engine } = engineOn(store, GRACE);
     await due(store, 4);
     const flow = sweepFlow(engine.context);
-    for (let commands = 0, next = flow.next(); commands < 3 && next.done !== true; commands += 1) {
+    for (let commands = 0, next = flow.next(); commands < 6 && next.done !== true; commands += 1) {
       const command = next.value;
+      if (command.op === "clock") command.done(0);
       if (command.op === "due") command.done(await store.due(command.query));
       if (command.op === "replace")
         command.done(await store.replace(command.seen, command.write, command.patience));

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Settling } from "oncekey";
-import { ConfigurationError, createEngine, type Engine, purge, reconcile, sweep } from "oncekey";
+import { ConfigurationError, createEngine } from "oncekey";
 import { type Bank, startBank } from "./bank/bank.ts";
 import { createBankClient } from "./bank-client.ts";
 import { type Configuration, readConfiguration } from "./configuration.ts";
@@ -12,7 +12,6 @@ import { greeting, type Whereabouts } from "./greeting.ts";
 import { createApp } from "./http/app.ts";
 import { listen } from "./http/server.ts";
 import { createMetrics } from "./metrics.ts";
-import { repeat } from "./workers.ts";
 
 const reading = readConfiguration(process.env);
 if (reading.kind === "invalid") {
@@ -72,13 +71,12 @@ async function run<Tx, Settles extends Settling>(
   const bank = createBankClient({ url: bankUrl, timeoutMs });
   const app = createApp({ engine, database, bank, principals, metrics, newId: randomUUID, tell });
   const server = await listening("PORT", port, () => listen(app, { host, port }));
-  const workers = startWorkers(engine);
+  engine.start();
   return {
     whereabouts: { url: server.url, database: database.description, bankUrl },
     stop: async () => {
       server.refuseMore();
       await engine.close({ drain: Math.min(requestTimeoutMs, LONGEST_DRAIN_MS) });
-      await Promise.all(workers.map((worker) => worker.stop()));
       await server.close();
       await closeBank();
       await database.close();
@@ -102,15 +100,6 @@ async function findBank({ bank, host }: Configuration): Promise<{
       return { bankUrl: started.url, closeBank: started.close };
     }
   }
-}
-
-function startWorkers<Tx, Settles extends Settling>(engine: Engine<Tx, Settles>) {
-  const { sweepIntervalMs, reconcileIntervalMs } = engine.policy;
-  return [
-    repeat({ round: () => sweep(engine), intervalMs: sweepIntervalMs, tell }),
-    repeat({ round: () => purge(engine), intervalMs: sweepIntervalMs, tell }),
-    repeat({ round: () => reconcile(engine), intervalMs: reconcileIntervalMs, tell }),
-  ];
 }
 
 async function listening<T>(variable: string, port: number, listen: () => Promise<T>): Promise<T> {
