@@ -34,6 +34,9 @@ export type ErrorCode =
   | "lease_lost"
   | "transaction_repeated"
   | "attempt_ended"
+  | "step_repeated"
+  | "step_unusable"
+  | "unfinished"
   | "value_unsupported"
   | "not_performed"
   | "permanent_failure";
@@ -130,6 +133,19 @@ export const REGISTRY: Readonly<Record<ErrorCode, RegistryEntry>> = {
     effect: "none",
   },
   attempt_ended: { title: "The attempt has already ended", status: null, retry: "never", effect: "maybe" },
+  step_repeated: {
+    title: "An effect was asked for twice in one attempt",
+    status: null,
+    retry: "never",
+    effect: "maybe",
+  },
+  step_unusable: { title: "An effect is not described", status: null, retry: "never", effect: "none" },
+  unfinished: {
+    title: "A part of the work is done, and the rest is not",
+    status: 503,
+    retry: "same_key_later",
+    effect: "maybe",
+  },
   value_unsupported: { title: "The value cannot be kept", status: null, retry: "never", effect: "maybe" },
   not_performed: { title: "Nothing was done", status: 503, retry: "same_key_later", effect: "none" },
   permanent_failure: {

@@ -4,9 +4,12 @@ export type { Answer, Effects, Identity, KeyRecord, ProviderKind, RecordState } 
 export type { AnswerInit } from "./engine/answer.ts";
 export type { Attempt, Ended } from "./engine/attempt.ts";
 export type { Answered, BeginRequest, Begun } from "./engine/begin.ts";
+export { declareSteps } from "./engine/declared.ts";
+export type { Call, CallContext, Effect } from "./engine/effects.ts";
 export type { EngineSettings } from "./engine/engine.ts";
 export type { EngineEvent, Listener, Outcome } from "./engine/events.ts";
 export type { Executed } from "./engine/execute.ts";
+export { NotRun } from "./engine/not-run.ts";
 export {
   type AttemptView,
   type Cancelled,
@@ -18,14 +21,15 @@ export {
   type Sighted,
 } from "./engine/operation.ts";
 export type { Awaitable, Returned, Settling } from "./engine/returned.ts";
-export {
-  NotRun,
-  type Ran,
-  type RunAttempt,
-  type RunRequest,
-  type TransactionAttempt,
-  type TransactionRequest,
+export type {
+  Ran,
+  RunAttempt,
+  RunRequest,
+  TransactionAttempt,
+  TransactionRequest,
 } from "./engine/run.ts";
+export type { DeclaredAttempt, DeclaredRequest } from "./engine/run-declared.ts";
+export type { InlineStep, StepDefinition, StepDefinitions, StepSighted } from "./engine/step-definitions.ts";
 export {
   ConfigurationError,
   type ErrorCode,

@@ -1,6 +1,8 @@
+import { hasBegun } from "./begun.ts";
 import type { Answer, KeyRecord } from "./record.ts";
+import { hasFinished } from "./step.ts";
 import type { Verdict } from "./verdict.ts";
-import { judgeOpenMarks } from "./verdict.ts";
+import { judgeDeath, judgeOpenMarks } from "./verdict.ts";
 
 /** How the work itself ended, in the handler's own word. */
 export type Ending =
@@ -14,7 +16,7 @@ export type Ending =
   | { readonly kind: "unsettled"; readonly reason: string };
 
 /** What of a record decides about its attempt's ending. */
-export type Working = Pick<KeyRecord, "effects" | "steps">;
+export type Working = Pick<KeyRecord, "effects" | "steps" | "claimedAt">;
 
 export type Conclusion =
   | Verdict
@@ -44,10 +46,11 @@ export function concludeEnding(attempt: Working, ending: Ending): Conclusion {
         byMarks(attempt, "The handler said that it did nothing while a call was open.") ?? { kind: "release" }
       );
     case "outcome_unknown":
+      return doubted(attempt, ending.reason);
     case "unsettled":
-      return inDoubt(attempt, ending.reason);
+      return judgeDeath(attempt, ending.reason);
     case "threw":
-      return inDoubt(attempt, "The handler failed without saying whether it had done anything.");
+      return judgeDeath(attempt, "The handler failed without saying whether it had done anything.");
   }
 }
 
@@ -66,10 +69,6 @@ function byMarks(attempt: Working, reason: string): Conclusion | null {
   return verdict.kind === "doubt" ? verdict : null;
 }
 
-function hasFinished({ steps }: Working): boolean {
-  return [...steps.values()].some(({ state }) => state === "finished");
-}
-
 function concludeAnswer(attempt: Working, answer: Answer): Conclusion {
   const { status } = answer;
   switch (attempt.effects) {
@@ -78,8 +77,9 @@ function concludeAnswer(attempt: Working, answer: Answer): Conclusion {
     case "declared":
       return concludeDeclared(attempt, answer);
     case "none":
-      if (NOTHING_DONE.has(status)) return { kind: "release" };
-      if (status >= 500 || AMBIGUOUS.has(status)) return inDoubt(attempt, `The handler answered ${status}.`);
+      if (NOTHING_DONE.has(status) || (status >= 400 && !hasBegun(attempt))) return { kind: "release" };
+      if (status >= 500 || AMBIGUOUS.has(status))
+        return judgeDeath(attempt, `The handler answered ${status}.`);
       return completed(answer);
   }
 }
@@ -102,17 +102,11 @@ function completed(answer: Answer): Conclusion {
   return { kind: "conclude", state: "completed", answer };
 }
 
-/** The fence keeps a transaction out for ever once its record is released; an undeclared effect is never ruled out. */
-function inDoubt(attempt: Working, reason: string): Conclusion {
-  switch (attempt.effects) {
-    case "transaction":
-      return { kind: "release" };
-    case "declared":
-      return judgeOpenMarks(attempt, reason);
-    case "none":
-      return {
-        kind: "doubt",
-        doubt: { evidence: { reason, result: null }, disposition: "hold", nextLookAt: null },
-      };
-  }
+/** The programmer's word of an effect is believed, where nothing that is on record speaks against it. */
+function doubted(attempt: Working, reason: string): Conclusion {
+  if (attempt.effects !== "none") return judgeDeath(attempt, reason);
+  return {
+    kind: "doubt",
+    doubt: { evidence: { reason, result: null }, disposition: "hold", nextLookAt: null },
+  };
 }

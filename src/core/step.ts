@@ -20,6 +20,11 @@ export function hasProgress(record: Pick<KeyRecord, "steps">): boolean {
   return [...record.steps.values()].some(({ state }) => state === "finished" || state === "open");
 }
 
+/** An external effect has happened, whatever else is to come. */
+export function hasFinished({ steps }: Pick<KeyRecord, "steps">): boolean {
+  return [...steps.values()].some(({ state }) => state === "finished");
+}
+
 /** Calls of an earlier attempt are in doubt: that this one did nothing says nothing of them. */
 export function hasInherited({ steps, claimedAt }: Pick<KeyRecord, "steps" | "claimedAt">): boolean {
   return openMarks(steps).some(({ openedAt }) => openedAt < claimedAt);

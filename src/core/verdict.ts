@@ -1,3 +1,4 @@
+import { hasBegun } from "./begun.ts";
 import type { KeyRecord } from "./record.ts";
 import { openMarks, repeatableUntil } from "./step.ts";
 import type { Doubt } from "./transition.ts";
@@ -7,16 +8,20 @@ export type Verdict = { readonly kind: "release" } | { readonly kind: "doubt"; r
 
 /**
  * Judges an attempt that died, by what it may have done and never by its age: local effects rolled back with its
- * transaction, a step without an open mark sent nothing, an open mark is judged by what its provider offers.
+ * transaction, a step without an open mark sent nothing, an open mark is judged by what its provider offers, and an
+ * undeclared effect is ruled out only before the handler said that its effects begin.
  */
-export function judgeDeath(record: Pick<KeyRecord, "effects" | "steps">, reason: string): Verdict {
+export function judgeDeath(
+  record: Pick<KeyRecord, "effects" | "steps" | "claimedAt">,
+  reason: string,
+): Verdict {
   switch (record.effects) {
     case "transaction":
       return { kind: "release" };
     case "declared":
       return judgeOpenMarks(record, reason);
     case "none":
-      return doubtful(reason, "hold", null);
+      return hasBegun(record) ? doubtful(reason, "hold", null) : { kind: "release" };
   }
 }
 

@@ -1,9 +1,11 @@
 import type { Answer, Identity, InProgress, KeyRecord, RecordWrite } from "../core/record.ts";
+import { openMarks } from "../core/step.ts";
 import { conclude, type Doubt, doubt, release, touch } from "../core/transition.ts";
 import { judgeDeath } from "../core/verdict.ts";
 import { OncekeyError, OutcomeUnknown } from "../errors.ts";
 import type { Awaitable } from "../stores/store.ts";
 import type { Answered } from "./begin.ts";
+import { type Checkpoints, checkpointsOf } from "./checkpoint.ts";
 import type { Context } from "./context.ts";
 import { downstreamKey } from "./downstream-key.ts";
 import type { Held } from "./ending.ts";
@@ -29,7 +31,7 @@ export interface NotOurs {
  * One execution under one claim. It ends once, by `complete`, `fail`, `release`, `doubt` or a committed transaction.
  * Every write it makes names it, and changes nothing once it has lost its key.
  */
-export interface Attempt<Tx> {
+export interface Attempt<Tx> extends Checkpoints {
   readonly identity: Identity;
   readonly operation: string;
   /** A fencing token for the user's own statements: grows with every takeover of the key; 0 before there is a claim. */
@@ -85,6 +87,7 @@ export function createAttempt<Tx>(context: Context<Tx>, start: Start): Attempt<T
   const end = (next: (record: Held) => RecordWrite) => endBy(() => writeWhatFits(holding, next));
   return {
     ...{ identity, operation, number, signal: holding.signal, record: holding.held, endBy },
+    ...checkpointsOf(context, holding),
     downstreamKey: (step) => downstreamKey(context.namespace, holding.held(), step),
     watched: (run) => context.watch.within({ ...start.record, hasEnded: () => ended }, run),
     transaction: once(operation, async (run) => {
@@ -148,13 +151,15 @@ type End = (next: (record: Held) => RecordWrite) => Promise<Ended>;
 
 /** The versions that end an attempt. */
 function writes<Tx>({ runtime, policy }: Context<Tx>) {
+  const released = (record: Held) =>
+    release(record, { writeId: runtime.newId(), retainMs: policy.releasedRetentionMs });
   const doubtful = (record: Held, reasoned: Doubt): RecordWrite => {
     const writeId = runtime.newId();
+    // What its last call came to was heard of in the meantime, and nothing is in doubt any more.
+    if (record.effects === "declared" && openMarks(record.steps).length === 0) return released(record);
     if (record.state === "unknown") return touch(record, { writeId });
     return doubt(record, { writeId, doubt: reasoned, heldRetainMs: policy.unknownRetentionMs });
   };
-  const released = (record: Held) =>
-    release(record, { writeId: runtime.newId(), retainMs: policy.releasedRetentionMs });
   const concluded = (record: Held, state: "completed" | "failed_permanent", answer: Answer) =>
     conclude(record, { writeId: runtime.newId(), state, answer, retainMs: policy.retentionMs });
   return { doubtful, released, concluded };

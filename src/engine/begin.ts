@@ -1,3 +1,4 @@
+import { BEGIN_STEP, NOT_BEGUN } from "../core/begun.ts";
 import type { OnAmbiguous } from "../core/decide.ts";
 import type { Due, Effects, Identity, InProgress, StepOf } from "../core/record.ts";
 import type { Claim } from "../core/transition.ts";
@@ -11,6 +12,7 @@ import type { Held } from "./ending.ts";
 import type { Outcome } from "./events.ts";
 import { bindFingerprint, matchFingerprint, type Recognisable, SALT_BYTES } from "./fingerprint.ts";
 import { createOneCommitAttempt } from "./one-attempt.ts";
+import { rerunsOf } from "./override.ts";
 import { type Budget, passes } from "./retry.ts";
 
 /** One call that wants to be safe to repeat. */
@@ -24,6 +26,8 @@ export interface BeginRequest {
   readonly onAmbiguous?: Exclude<OnAmbiguous, "replay">;
   /** Says that the work runs although the store is out of reach: a claim given up is no proof then that nothing ran. */
   readonly runsAnyway?: boolean;
+  /** The work says itself when its effects begin: an attempt that died before has made none (effects `none` only). */
+  readonly effectsBegin?: boolean;
   /** How long the work may run, where that is not `requestTimeout`. */
   readonly maxRunMs?: number;
   /** `one`: the claim is made in the effect's own commit, and nothing stands before (effects `transaction` only). */
@@ -40,11 +44,13 @@ export type Answered =
   | { readonly kind: "record_corrupt"; readonly error: RecordCorrupt }
   | { readonly kind: "draining" };
 
+const AT_THE_BEGINNING = [[BEGIN_STEP, NOT_BEGUN]] as const;
+
 /** The claim of a request as a flow asks for it. */
 export function askedFor<Tx>(
   { runtime, policy }: Context<Tx>,
   request: BeginRequest,
-  steps: ReadonlyMap<string, StepOf<Due>> = new Map(),
+  steps: ReadonlyMap<string, StepOf<Due>> = new Map(request.effectsBegin === true ? AT_THE_BEGINNING : []),
 ): Asked {
   const { identity, operation, effects, correlationId = null, onAmbiguous = "keep" } = request;
   const claim: Claim = {
@@ -96,6 +102,7 @@ async function claimedBy<Tx>(
   try {
     const claimed = await claiming({ untilMs: startedMs + policy.storeTimeoutMs, tries: CLAIM_TRIES });
     tellMoves(context, claimed.moved);
+    for (const override of rerunsOf(request, claimed.moved)) await context.tellOverride(override);
     emit({ type: "request", operation, outcome: outcomeOf(claimed) });
     if (claimed.kind === "final") return claimed.decision;
     const attempt = adopt(context, claimed.record, startedMs, request.maxRunMs);

@@ -6,26 +6,19 @@ import {
   settlePolicy,
 } from "../core/policy.ts";
 import { ConfigurationError } from "../errors.ts";
-import type { Awaitable, Settling, Store, TransactionalStore } from "../stores/store.ts";
+import type { Settling, Store, TransactionalStore } from "../stores/store.ts";
 import { askedFor, type BeginRequest, type Begun, beginOne, beginWith } from "./begin.ts";
 import { claimFlow } from "./claim.ts";
 import type { Context } from "./context.ts";
 import { createDisclaim } from "./disclaim.ts";
 import { createDriver } from "./driver.ts";
 import { createEvents, type Listener } from "./events.ts";
+import { createTellOverride } from "./override.ts";
 import type { Returned } from "./returned.ts";
-import {
-  attemptRun,
-  attemptTransaction,
-  type Ran,
-  type RunAttempt,
-  type RunRequest,
-  type TransactionAttempt,
-  type TransactionRequest,
-  valueOrThrow,
-} from "./run.ts";
+import type { TransactionAttempt, TransactionRequest } from "./run.ts";
+import { type AttemptRun, type Run, runsOf } from "./runs.ts";
 import { nodeRuntime, type Runtime } from "./runtime.ts";
-import type { Settler } from "./settler.ts";
+import type { DeclaredStep, Settler } from "./settler.ts";
 import { createWatch, type Watch } from "./watch.ts";
 
 /** Settings of an engine; every duration is milliseconds or a text like `"30s"`. */
@@ -50,12 +43,9 @@ export interface Engine<Tx = never, Settles extends Settling = Settling> {
   /** Claims, or says why not. A store out of reach is an answer, not a throw; nothing ran then. */
   readonly begin: (request: BeginRequest) => Promise<Begun<Tx>>;
   /** Runs a function once per (principal, operation, key) and keeps its value; throws `NotRun` where it may not run. */
-  readonly run: <T>(request: RunRequest, work: (attempt: RunAttempt) => Awaitable<T>) => Promise<T>;
+  readonly run: Run;
   /** The same, with every outcome as a value. */
-  readonly attemptRun: <T>(
-    request: RunRequest,
-    work: (attempt: RunAttempt) => Awaitable<T>,
-  ) => Promise<Ran<T>>;
+  readonly attemptRun: AttemptRun;
   /** Commits what the function does through `tx` together with the record and its value. */
   readonly runInTransaction: <T>(
     request: TransactionRequest,
@@ -72,6 +62,8 @@ export interface Engine<Tx = never, Settles extends Settling = Settling> {
   readonly close: (options?: { readonly drain?: Duration }) => Promise<void>;
   /** How a worker ends what a crash of an operation left, by the operation's name. */
   readonly settlers: Map<string, Settler<Tx>>;
+  /** The external effects of routes and functions with `effects: "declared"`, by the operation's name. */
+  readonly steps: Map<string, ReadonlyMap<string, DeclaredStep>>;
   /** For the parts of Oncekey that stand on an engine. */
   readonly context: Context<Tx>;
 }
@@ -88,32 +80,26 @@ export function createEngine<Tx, Settles extends Settling>(
   const { store, namespace = "", listeners = [], runtime = nodeRuntime() } = options;
   refuseVolatile(options);
   const policy = policyOf(options);
-  const { storeTimeoutMs } = policy;
-  const events = createEvents(listeners);
+  const { emit, subscribe } = createEvents(listeners);
   const transactions = isTransactional(store) ? store : null;
-  const onLateFailure = (error: unknown) =>
-    events.emit({ type: "failure", what: "a store call given up on", error });
-  const watch = createWatch(events.emit);
-  const world = { store, transactions, storeTimeoutMs, runtime, onLateFailure, ours: watch.ours };
-  const driver = createDriver<Tx>(world);
-  const shared = { driver, policy, runtime, emit: events.emit };
+  const watch = createWatch(emit);
+  const parts = { store, transactions, storeTimeoutMs: policy.storeTimeoutMs, runtime, emit };
+  const driver = createDriver<Tx>({ ...parts, ours: watch.ours, onLateFailure: lateFailure(emit) });
+  const shared = { driver, policy, runtime, emit };
   let draining = false;
   const context: Context<Tx> = {
-    ...{ ...shared, namespace, draining: () => draining, disclaim: createDisclaim(shared), watch },
+    ...{ ...shared, namespace, draining: () => draining, disclaim: createDisclaim(shared) },
+    ...{ watch, tellOverride: createTellOverride(parts) },
     running: new Set(),
     beginning: new Set(),
   };
-  const begin = async (request: BeginRequest) => {
-    if (request.commits === "one") return await beginOne(context, request);
-    const asked = askedFor(context, request);
-    return await beginWith(context, request, asked, (budget) =>
-      driver.drive(claimFlow(asked, budget), budget),
-    );
-  };
+  const begin = beginOn(context);
+  const steps: Engine<Tx, Settles>["steps"] = new Map();
   return {
-    ...{ store, transactions, policy, context, begin, ...runs<Tx, Settles>(begin, transactions) },
-    ...{ subscribe: events.subscribe, watch: watch.watch },
-    settlers: new Map(),
+    ...{ store, transactions, policy, context, begin },
+    ...runsOf<Tx, Settles>(context, begin, { transactions, steps }),
+    ...{ subscribe, watch: watch.watch },
+    ...{ settlers: new Map(), steps },
     close: async ({ drain = 10_000 } = {}) => {
       const drainMs = durationOf("drain", drain);
       draining = true;
@@ -122,23 +108,17 @@ export function createEngine<Tx, Settles extends Settling>(
   };
 }
 
-function runs<Tx, Settles extends Settling>(
-  begin: Engine<Tx, Settles>["begin"],
-  transactions: TransactionalStore<Tx, Settles> | null,
-): Pick<Engine<Tx, Settles>, "run" | "attemptRun" | "runInTransaction"> {
-  return {
-    run: async (request, work) => valueOrThrow(request, await attemptRun(begin, request, work)),
-    attemptRun: (request, work) => attemptRun(begin, request, work),
-    runInTransaction: async <T>(
-      request: TransactionRequest,
-      work: (tx: Tx, attempt: TransactionAttempt) => Returned<Settles, T>,
-    ) => {
-      if (transactions === null)
-        throw new ConfigurationError("store", "has no transactions; use run instead");
-      const { recordId } = transactions;
-      const unit = (tx: Tx, attempt: TransactionAttempt): Awaitable<T> => work(tx, attempt);
-      return valueOrThrow(request, await attemptTransaction({ begin, recordId }, request, unit));
-    },
+function lateFailure(emit: Listener): (error: unknown) => void {
+  return (error) => emit({ type: "failure", what: "a store call given up on", error });
+}
+
+function beginOn<Tx>(context: Context<Tx>): (request: BeginRequest) => Promise<Begun<Tx>> {
+  return async (request) => {
+    if (request.commits === "one") return await beginOne(context, request);
+    const asked = askedFor(context, request);
+    return await beginWith(context, request, asked, (budget) =>
+      context.driver.drive(claimFlow(asked, budget), budget),
+    );
   };
 }
 

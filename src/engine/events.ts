@@ -34,6 +34,14 @@ export type EngineEvent =
       readonly to: RecordState;
       readonly reason: string;
     }
+  /** `onAmbiguous` turned an outcome that nobody knows into another run, or kept its error as the answer. */
+  | {
+      readonly type: "ambiguity_overridden";
+      readonly policy: "rerun" | "replay";
+      readonly operation: string;
+      readonly identity: Identity;
+      readonly attempt: number;
+    }
   /** Something failed that no caller is waiting for; `what` says what was being done. */
   | { readonly type: "failure"; readonly what: string; readonly error: unknown }
   /** A handler with `effects: "transaction"` ended normally without calling `transaction`. */

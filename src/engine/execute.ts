@@ -1,4 +1,3 @@
-import { isRepeatable } from "../core/decide.ts";
 import type { Answer, Due, InProgress, KeyRecord, ProviderKind, StepOf } from "../core/record.ts";
 import { hasInherited } from "../core/step.ts";
 import { judgeOpenMarks } from "../core/verdict.ts";
@@ -13,6 +12,7 @@ import type { Budget } from "./retry.ts";
 import { settled } from "./settled.ts";
 import type { Settler } from "./settler.ts";
 import { abandonFlow, finishFlow } from "./settling.ts";
+import { retryOf } from "./waiting.ts";
 
 /** How an operation ended for the request that asked for it. */
 export type Executed =
@@ -152,20 +152,13 @@ function ended(end: Ended | NotOurs): Executed {
   }
 }
 
-/** Where the next request itself calls again, nobody need wait for a worker. */
-const REPEAT_MS = 1_000;
-
 function outcomeOf(record: KeyRecord): Executed {
   switch (record.state) {
     case "completed":
     case "failed_permanent":
       return { kind: "settled", answer: record.answer, record };
-    case "unknown": {
-      const { nextLookAt, updatedAt } = record;
-      if (isRepeatable(record, updatedAt)) return { kind: "in_doubt", record, retryAfterMs: REPEAT_MS };
-      const retryAfterMs = nextLookAt === null ? null : Math.max(0, nextLookAt - updatedAt);
-      return { kind: "in_doubt", record, retryAfterMs };
-    }
+    case "unknown":
+      return { kind: "in_doubt", record, retryAfterMs: retryOf(record) };
     case "released":
     case "in_progress":
       throw new Error(`An operation ended with its record ${record.state}.`);

@@ -11,8 +11,8 @@ export interface Holding {
   readonly abort: (reason: Error) => void;
   /** Everything that writes the record goes through here, so that a heartbeat never makes a completion look stale. */
   readonly serially: Queue;
-  /** Writes the next version; call it inside `serially`. */
-  readonly write: (next: (record: Held) => RecordWrite) => Promise<Written>;
+  /** Writes the next version, until the lease ends or for `withinMs`; call it inside `serially`. */
+  readonly write: (next: (record: Held) => RecordWrite, withinMs?: number) => Promise<Written>;
   readonly lose: (reason: string) => void;
   /** Until when the attempt may believe that it owns its key, on our own monotonic clock. */
   readonly leaseEndMs: () => number;
@@ -20,7 +20,7 @@ export interface Holding {
 }
 
 export function createHolding<Tx>(context: Context<Tx>, record: InProgress, startedMs: number): Holding {
-  const { driver, policy, emit } = context;
+  const { driver, policy, runtime, emit } = context;
   const { identity, operation, attempt } = record;
   const controller = new AbortController();
   const { signal } = controller;
@@ -34,8 +34,10 @@ export function createHolding<Tx>(context: Context<Tx>, record: InProgress, star
     emit({ type: "lease_lost", operation, identity, attempt });
     controller.abort(new LeaseLost(reason));
   };
-  const write = async (next: (record: Held) => RecordWrite): Promise<Written> => {
-    const budget = { untilMs: leaseEndMs, tries: UNLIMITED };
+  const write: Holding["write"] = async (next, withinMs) => {
+    const untilMs =
+      withinMs === undefined ? leaseEndMs : Math.min(leaseEndMs, runtime.monotonicMs() + withinMs);
+    const budget = { untilMs, tries: UNLIMITED };
     const written = await driver.drive(writeFlow(held, next, budget));
     if (written.kind === "lost") lose("Another attempt or a worker has taken this key over.");
     else if (written.record.state === "in_progress" || written.record.state === "unknown")

@@ -20,6 +20,7 @@ import { unused } from "./disclaim.ts";
 import { downstreamKey } from "./downstream-key.ts";
 import type { EngineEvent } from "./events.ts";
 import { type OneCommitted, oneCommitFlow } from "./one-commit.ts";
+import { rerunsOf } from "./override.ts";
 import { createQueue } from "./queue.ts";
 import { type Budget, persist } from "./retry.ts";
 import type { Transacted, Worked } from "./transaction.ts";
@@ -71,8 +72,14 @@ export function createOneCommitAttempt<Tx>(context: Context<Tx>, start: OneStart
       if (!ended) await heldFor<Tx, NotOurs>(context, operation, commits.undone().finally(limit.over));
       return { kind: "unkept" };
     },
-    endBy: () => Promise.reject(new Error(`${operation} has no record to end.`)),
+    ...noRecord(operation),
   };
+}
+
+/** Until its one commit there is nothing that could be written over. */
+function noRecord(operation: string) {
+  const none = () => Promise.reject(new Error(`${operation} has no record before its commit.`));
+  return { endBy: none, checkpoint: none, learn: none };
 }
 
 function draftOf({ claim: asked }: Asked) {
@@ -194,12 +201,10 @@ function commitsOf<Tx>(
   return { number: () => number, inDoubt: () => inDoubt, commit };
 }
 
-function tell<Tx>(
-  context: Context<Tx>,
-  { operation }: BeginRequest,
-  { end, moved }: OneCommitted<unknown>,
-): void {
+function tell<Tx>(context: Context<Tx>, request: BeginRequest, { end, moved }: OneCommitted<unknown>): void {
+  const { operation } = request;
   tellMoves(context, moved);
+  for (const override of rerunsOf(request, moved)) void context.tellOverride(override);
   const outcome =
     end.kind === "answered"
       ? outcomeOf({ kind: "final", decision: end.answered, moved })

@@ -65,10 +65,13 @@ export type Ran<T> =
   | { readonly kind: "unsettled"; readonly record: KeyRecord | null }
   | Exclude<Answered, { readonly kind: "replay" }>;
 
-type Begin<Tx> = (request: BeginRequest) => Promise<Begun<Tx>>;
+export type Begin<Tx> = (request: BeginRequest) => Promise<Begun<Tx>>;
 
 /** Not an HTTP answer. */
 const NO_STATUS = 0;
+
+/** Tells a refusal from a value where an effect was made before it, and the record is completed all the same. */
+const REFUSED_STATUS = 422;
 
 /** Runs `work` unless its outcome is known; throws what `work` threw, once that is on record. */
 export async function attemptRun<Tx, T>(
@@ -82,11 +85,25 @@ export async function attemptRun<Tx, T>(
   const { attempt } = begun;
   const ran = await settled(() => attempt.watched(() => work(viewOf(attempt))), attempt.signal);
   if (ran.kind !== "returned") return await failed(request, attempt, errorOf(ran));
-  const encoded = encodeValue(ran.value);
-  const ended = await attempt.complete(encoded.kind === "encoded" ? kept(encoded.bytes) : NOT_KEPT);
-  if (encoded.kind === "encoded") return ranBy(request, ended, attempt);
-  const message = `The value of ${request.operation} cannot be kept: ${encoded.path} ${encoded.reason}. The work is done.`;
-  throw new OncekeyError("value_unsupported", message);
+  const { ending, error } = keepable(request, ran.value);
+  const ended = await attempt.complete(ending.answer);
+  if (error === null) return ranBy(request, ended, attempt);
+  throw error;
+}
+
+/** A value as it is kept. The work is done even where it cannot be; what is thrown then says so. */
+export function keepable(
+  { operation }: RunRequest,
+  value: unknown,
+): { readonly ending: Extract<Ending, { kind: "answered" }>; readonly error: OncekeyError | null } {
+  const encoded = encodeValue(value);
+  if (encoded.kind === "encoded")
+    return { ending: { kind: "answered", answer: kept(encoded.bytes) }, error: null };
+  const message = `The value of ${operation} cannot be kept: ${encoded.path} ${encoded.reason}. The work is done.`;
+  return {
+    ending: { kind: "answered", answer: NOT_KEPT },
+    error: new OncekeyError("value_unsupported", message),
+  };
 }
 
 /** Commits what `work` does together with its value; a duplicate gets the value that was committed. */
@@ -115,55 +132,7 @@ export async function attemptTransaction<Tx, T>(
   return ranBy(request, record === null ? { kind: "lost", record } : { kind: "kept", record }, attempt);
 }
 
-/** The value, or a typed error that says why there is none. */
-export function valueOrThrow<T>(request: RunRequest, ran: Ran<T>): T {
-  switch (ran.kind) {
-    case "first":
-    case "replayed":
-      return ran.value;
-    case "refused":
-      throw new PermanentFailure(ran.failure, `${request.operation} was refused for good.`);
-    case "store_unavailable":
-    case "record_corrupt":
-      throw ran.error;
-    case "in_progress":
-    case "outcome_unknown":
-      throw new NotRun(ran.kind, NOT_RUN[ran.kind](request.operation), ran.retryAfterMs);
-    case "mismatch":
-      throw new NotRun("key_reused", NOT_RUN.mismatch(request.operation), null);
-    case "unverifiable":
-      throw new NotRun("fingerprint_unverifiable", NOT_RUN.unverifiable(request.operation), null);
-    case "unsettled":
-      throw new NotRun("outcome_unknown", NOT_RUN.unsettled(request.operation), null);
-    case "response_not_stored":
-    case "draining":
-      throw new NotRun(ran.kind, NOT_RUN[ran.kind](request.operation), null);
-  }
-}
-
-const NOT_RUN = {
-  in_progress: (name: string) => `${name} is already running under this key.`,
-  outcome_unknown: (name: string) => `Nobody knows what became of ${name}; do not take another key.`,
-  mismatch: (name: string) => `This key belongs to a call of ${name} with another input.`,
-  unverifiable: (name: string) => `The first call of ${name} was recorded under a rule that is gone.`,
-  unsettled: (name: string) => `The outcome of ${name} is not on record yet; ask again with the same key.`,
-  response_not_stored: (name: string) => `${name} is done; its value was not kept.`,
-  draining: (name: string) => `This process is shutting down; ${name} was not run.`,
-};
-
-/** The function was not run by this call; `code` says why. */
-export class NotRun extends OncekeyError {
-  override readonly name = "NotRun";
-  /** When another try may find an answer; `null` where time alone changes nothing. */
-  readonly retryAfterMs: number | null;
-
-  constructor(code: OncekeyError["code"], message: string, retryAfterMs: number | null) {
-    super(code, message);
-    this.retryAfterMs = retryAfterMs;
-  }
-}
-
-function beginRequest(request: RunRequest, effects: Effects): BeginRequest {
+export function beginRequest(request: RunRequest, effects: Effects): BeginRequest {
   const { correlationId, onAmbiguous, maxRunTime } = request;
   const run = maxRunTime === undefined ? null : parseDuration(maxRunTime);
   if (run?.kind === "bad") throw new ConfigurationError("maxRunTime", `must be ${run.reason}`);
@@ -182,6 +151,11 @@ function beginRequest(request: RunRequest, effects: Effects): BeginRequest {
 function refuseCommits(request: object): void {
   if ("commits" in request)
     throw new ConfigurationError("commits", "is for runInTransaction; run has no commit of yours");
+  if ("effects" in request && request.effects !== undefined)
+    throw new ConfigurationError(
+      "effects",
+      'must be "declared" or left out; runInTransaction has a transaction',
+    );
 }
 
 function commitsOf({ commits }: TransactionRequest): Pick<BeginRequest, "commits"> {
@@ -210,12 +184,12 @@ function usable(what: string, code: OncekeyError["code"], checked: CheckedName):
   }
 }
 
-function answered<T>(request: RunRequest, begun: Answered): Ran<T> {
+export function answered<T>(request: RunRequest, begun: Answered): Ran<T> {
   if (begun.kind !== "replay") return begun;
   return recalled(request, begun.record, begun.answer, true);
 }
 
-function ranBy<Tx, T>(request: RunRequest, ended: Ended | NotOurs, attempt: Attempt<Tx>): Ran<T> {
+export function ranBy<Tx, T>(request: RunRequest, ended: Ended | NotOurs, attempt: Attempt<Tx>): Ran<T> {
   if (ended.kind === "unkept") return { kind: "unsettled", record: null };
   if (ended.kind === "answered") return answered(request, ended.answered);
   const { record } = ended;
@@ -224,9 +198,14 @@ function ranBy<Tx, T>(request: RunRequest, ended: Ended | NotOurs, attempt: Atte
   return recalled(request, record, record.answer, record.owner !== attempt.record().owner);
 }
 
-function recalled<T>(request: RunRequest, record: KeyRecord, { body }: Answer, replayed: boolean): Ran<T> {
+function recalled<T>(
+  request: RunRequest,
+  record: KeyRecord,
+  { status, body }: Answer,
+  replayed: boolean,
+): Ran<T> {
   if (body === null) return { kind: "unsettled", record };
-  if (record.state === "failed_permanent") {
+  if (status === REFUSED_STATUS) {
     return {
       kind: "refused",
       failure: codec<unknown>(`the refusal of ${request.operation}`).decode(body),
@@ -258,19 +237,20 @@ async function failed<Tx, T>(request: RunRequest, attempt: Attempt<Tx>, error: u
   }
 }
 
-function endingOf(error: unknown): Ending {
+export function endingOf(error: unknown): Ending {
   if (error instanceof NotPerformed) return { kind: "not_performed" };
   if (error instanceof OutcomeUnknown) return { kind: "outcome_unknown", reason: error.message };
   if (!(error instanceof PermanentFailure)) return { kind: "threw" };
   const encoded = encodeValue(error.answer);
-  return { kind: "permanent_failure", answer: encoded.kind === "encoded" ? kept(encoded.bytes) : NOT_KEPT };
+  const body = encoded.kind === "encoded" ? encoded.bytes : null;
+  return { kind: "permanent_failure", answer: { status: REFUSED_STATUS, headers: [], body } };
 }
 
 function viewOf<Tx>({ number, signal, downstreamKey }: Attempt<Tx>): RunAttempt {
   return { number, signal, downstreamKey };
 }
 
-function errorOf(ran: Exclude<Settled<unknown>, { kind: "returned" }>): unknown {
+export function errorOf(ran: Exclude<Settled<unknown>, { kind: "returned" }>): unknown {
   if (ran.kind === "threw") return ran.error;
   return ran.late === null ? new NotPerformed("The attempt had no time left to begin.") : ran.reason;
 }

@@ -1,4 +1,5 @@
-import type { Answer, KeyRecord } from "../core/record.ts";
+import type { Learnt } from "../core/learning.ts";
+import type { Answer, KeyRecord, ProviderKind } from "../core/record.ts";
 import type { Awaitable } from "../stores/store.ts";
 
 /** What asking the provider brought; results are encoded, so that a record can keep them. */
@@ -24,3 +25,32 @@ export interface Settler<Tx> {
 export type Cancelling =
   | { readonly kind: "cancelled" }
   | { readonly kind: "found"; readonly result: Uint8Array };
+
+/**
+ * One step of a route or a function with `effects: "declared"`, as any process knows it that knows its operation. There is
+ * nothing to finish: what is learnt goes onto the step's mark, and once no call is in doubt the record is released, so
+ * that the next request goes on where the dead attempt stopped.
+ */
+export interface DeclaredStep {
+  readonly provider: ProviderKind;
+  /** How long it deduplicates by our key (`repeatable`). */
+  readonly keyTtlMs: number | null;
+  /** How long after the claim it takes our request (`query`). */
+  readonly validForMs: number | null;
+  /** `null` where the provider cannot be asked; a throw means that it could not be reached. */
+  readonly look: ((attempt: StepAttempt) => Promise<StepSighting>) | null;
+  /** `cancelled` proves that nothing will happen under this generation; `null` where the provider cannot cancel. */
+  readonly cancel: ((attempt: StepAttempt) => Promise<StepCancelling>) | null;
+}
+
+/** The attempt of a step as its provider is asked about it. */
+export interface StepAttempt {
+  readonly number: number;
+  readonly downstreamKey: string;
+}
+
+type Ended = Extract<Learnt, { readonly kind: "finished" | "refused" }>;
+
+export type StepSighting = Ended | { readonly kind: "not_found" | "pending" };
+
+export type StepCancelling = Ended | { readonly kind: "cancelled" };

@@ -1,3 +1,4 @@
+import type { OnAmbiguous } from "../core/decide.ts";
 import { checkKey, checkOperation, checkPrincipal } from "../core/key.ts";
 import { type Duration, parseDuration } from "../core/policy.ts";
 import type { Answered, BeginRequest } from "../engine/begin.ts";
@@ -21,7 +22,11 @@ export interface RouteSettings extends FingerprintSettings, HeaderSettings {
   readonly strict?: boolean;
   /** Runs the work unprotected when the store is out of reach, and says so in the answer. */
   readonly failOpen?: boolean;
-  readonly onAmbiguous?: "keep" | "rerun";
+  /**
+   * What becomes of an outcome that nobody knows, by your word: `rerun` runs the work again for the next copy, `replay`
+   * keeps the handler's error as the answer. Both are told to the listeners, and are written to the store's audit.
+   */
+  readonly onAmbiguous?: OnAmbiguous;
   /** For work that may take longer than `requestTimeout`. */
   readonly maxRunTime?: Duration;
   /** Longer answers are sent whole and not kept; 1 MiB where nothing is said. */
@@ -48,6 +53,8 @@ export interface Guard {
   readonly refuse: (answered: Answered) => Reply | null;
   readonly keeps: HeaderPolicy;
   readonly maxResponseBytes: number;
+  /** An error whose effect nobody knows is kept as the answer. */
+  readonly replaysErrors: boolean;
 }
 
 const MIB = 1_048_576;
@@ -82,6 +89,7 @@ export function createGuard<Tx>({ emit }: Context<Tx>, settings: RouteSettings):
     },
     keeps: headerPolicy(settings),
     maxResponseBytes,
+    replaysErrors: settings.onAmbiguous === "replay",
   };
 }
 
@@ -98,15 +106,16 @@ function refuseUnusable({ operation, maxResponseBytes }: RouteSettings): void {
 }
 
 function routeOf({ onAmbiguous, maxRunTime }: RouteSettings): Pick<BeginRequest, "onAmbiguous" | "maxRunMs"> {
-  if (onAmbiguous !== undefined && onAmbiguous !== "keep" && onAmbiguous !== "rerun") {
-    throw new ConfigurationError("onAmbiguous", 'must be "keep" or "rerun"');
-  }
-  const said = onAmbiguous === undefined ? {} : { onAmbiguous };
+  if (onAmbiguous !== undefined && !AMBIGUOUS.has(onAmbiguous))
+    throw new ConfigurationError("onAmbiguous", 'must be "keep", "rerun" or "replay"');
+  const said = onAmbiguous === "rerun" ? { onAmbiguous } : {};
   if (maxRunTime === undefined) return said;
   const run = parseDuration(maxRunTime);
   if (run.kind === "bad") throw new ConfigurationError("maxRunTime", `must be ${run.reason}`);
   return { ...said, maxRunMs: run.ms };
 }
+
+const AMBIGUOUS: ReadonlySet<string> = new Set(["keep", "rerun", "replay"] satisfies OnAmbiguous[]);
 
 /** By the pattern and not by the path: the name becomes a label of metrics, and a path may hold keys and people. */
 function operationOf({ operation }: RouteSettings, { method, pattern, path }: Exchange): string {

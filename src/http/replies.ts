@@ -2,6 +2,7 @@ import { type Answer, isConcluded, type KeyRecord } from "../core/record.ts";
 import type { Answered } from "../engine/begin.ts";
 import type { Executed } from "../engine/execute.ts";
 import { RESERVED_HEADERS } from "../engine/header-policy.ts";
+import { retryOf } from "../engine/waiting.ts";
 import type { EffectKnown } from "../errors.ts";
 import { EXPIRES_HEADER, type Header, REPLAYED_HEADER, type Reply } from "./exchange.ts";
 import { problem } from "./problems.ts";
@@ -87,8 +88,19 @@ export function replyToLoser(record: KeyRecord | null): Reply {
 
 /** What the request itself is told whose outcome is on record as unknown. */
 export function inDoubt(record: KeyRecord): Reply {
-  const nextLookAt = record.state === "unknown" ? record.nextLookAt : null;
-  return unknown(504, record, nextLookAt === null ? null : Math.max(0, nextLookAt - record.updatedAt));
+  return unknown(504, record, retryOf(record));
+}
+
+/** An error that is kept as the answer, because the route says so, although nobody knows what the work did. */
+export function keptError(): Reply {
+  const detail = "The work failed, and nobody knows what it had done by then.";
+  return problem("outcome_unknown", { detail, status: 500, retry: "never" });
+}
+
+/** Some effects were made and are kept, others were not: the next copy goes on from there. */
+export function unfinished(status = 503): Reply {
+  const detail = "What was done is on record, and will not be done again.";
+  return problem("unfinished", { detail, status, retryAfterMs: RETRY_MS });
 }
 
 /** Nobody knows yet what became of the effect; with a time where somebody is going to find out. */

@@ -1,7 +1,10 @@
-import { type Conclusion, concludeEnding, type Ending } from "../core/ending.ts";
-import type { Answer, KeyRecord } from "../core/record.ts";
+import type { Ending } from "../core/ending.ts";
+import { type Answer, isConcluded, type KeyRecord } from "../core/record.ts";
+import { hasFinished } from "../core/step.ts";
 import type { Attempt, Ended, NotOurs } from "../engine/attempt.ts";
+import { concludedBy, keptInDoubt } from "../engine/concluded.ts";
 import type { Context } from "../engine/context.ts";
+import type { Gate } from "../engine/gate.ts";
 import { passes } from "../engine/retry.ts";
 import type { Settling } from "../engine/returned.ts";
 import { OncekeyError } from "../errors.ts";
@@ -25,6 +28,8 @@ interface Running<Tx, Settles extends Settling> {
   readonly guard: Guard;
   readonly attempt: Attempt<Tx>;
   readonly door: TransactionDoor<Tx, Settles>;
+  /** What is still written of an attempt whose effects are steps, or begin by a word. */
+  readonly gate: Gate | null;
 }
 
 /**
@@ -32,11 +37,11 @@ interface Running<Tx, Settles extends Settling> {
  * handler's own. What a handler threw goes back to its host where it says nothing, once its outcome is kept.
  */
 export async function respond<Tx, Settles extends Settling>(
-  { context, guard, attempt }: Omit<Running<Tx, Settles>, "door">,
+  { context, guard, attempt, gate }: Omit<Running<Tx, Settles>, "door">,
   work: Work<Tx, Settles>,
 ): Promise<Response> {
   const door = createTransactionDoor<Tx, Settles>(attempt, guard.keeps);
-  const running = { context, guard, attempt, door };
+  const running = { context, guard, attempt, door, gate };
   const handling = await handled(attempt, door, work);
   const outcome = door.outcome();
   switch (outcome?.kind) {
@@ -97,7 +102,16 @@ async function whole<Tx, Settles extends Settling>(
 ): Promise<Response> {
   const answer = keptAnswer(response, body, running.guard.keeps);
   const ended = await conclude(running, { kind: "answered", answer });
-  return ended.kind === "kept" ? sameResponse(response, body, saidOf(ended.record)) : unable(running, ended);
+  if (ended.kind !== "kept") return unable(running, ended);
+  const { record } = ended;
+  return isDoubted(record)
+    ? toResponse(replies.inDoubt(record))
+    : sameResponse(response, body, saidOf(record));
+}
+
+/** A declared call is in doubt: that outweighs whatever its handler said. */
+function isDoubted({ state, effects }: KeyRecord): boolean {
+  return state === "unknown" && effects === "declared";
 }
 
 /** Headers that tell a first answer's client what became of its key. */
@@ -115,7 +129,7 @@ async function isKept<Tx, Settles extends Settling>(
 ): Promise<boolean> {
   const ended = await conclude(running, endingOf(running, response, end));
   if (end.kind === "broken") tell(running, end.error);
-  return end.kind !== "broken" && ended.kind === "kept";
+  return end.kind !== "broken" && ended.kind === "kept" && !isDoubted(ended.record);
 }
 
 function endingOf<Tx, Settles extends Settling>(
@@ -149,21 +163,39 @@ async function failed<Tx, Settles extends Settling>(
   const ended = await conclude(running, endingOfFailure(running, handling));
   if (ended.kind !== "kept") return unable(running, ended);
   const { record } = ended;
+  if (isDoubted(record)) return toResponse(replies.inDoubt(record));
+  if (handling.kind === "refused") return toResponse(replies.first(handling.answer, record));
+  if (isConcluded(record)) {
+    if (handling.kind === "threw") tell(running, handling.error); // nobody else will know what was kept as an error
+    return toResponse(replies.first(record.answer, record));
+  }
+  return await undone(running, work, handling, record);
+}
+
+/** What is said where nothing was kept: whether anything was done is what the client has to know. */
+async function undone<Tx, Settles extends Settling>(
+  running: Running<Tx, Settles>,
+  work: Work<Tx, Settles>,
+  handling: Exclude<Handled, { kind: "responded" | "refused" }>,
+  record: KeyRecord,
+): Promise<Response> {
+  const released = record.state === "released";
+  const partly = released && hasFinished(record);
   switch (handling.kind) {
-    case "refused":
-      return toResponse(replies.first(handling.answer, record));
     case "not_performed":
       tell(running, handling.error);
-      return toResponse(replies.notPerformed());
+      return toResponse(partly ? replies.unfinished() : replies.notPerformed());
     case "outcome_unknown":
-      return toResponse(record.state === "released" ? replies.notPerformed() : replies.inDoubt(record));
+      if (!released) return toResponse(replies.inDoubt(record));
+      return toResponse(partly ? replies.unfinished() : replies.notPerformed());
     case "unsettled":
-      return toResponse(record.state === "released" ? replies.undoneInTime() : replies.inDoubt(record));
+      if (!released) return toResponse(replies.inDoubt(record));
+      return toResponse(partly ? replies.unfinished(504) : replies.undoneInTime());
     case "threw": {
-      if (record.state !== "released") return await work.failed(handling.error, [UNKNOWN]);
+      if (!released) return await work.failed(handling.error, [UNKNOWN]);
       if (!passes(handling.error)) return await work.failed(handling.error, []);
       tell(running, handling.error);
-      return toResponse(replies.undoneByStore());
+      return toResponse(partly ? replies.unfinished() : replies.undoneByStore());
     }
   }
 }
@@ -190,29 +222,37 @@ function endingOfFailure<Tx, Settles extends Settling>(
   }
 }
 
-/** Ends the attempt. One that a closing process has ended already is as good as unheard. */
+/** Ends the attempt, once what its handler had written stands. One that a closing process has ended is as good as unheard. */
 async function conclude<Tx, Settles extends Settling>(
-  { attempt }: Running<Tx, Settles>,
+  { context, guard, attempt, gate }: Running<Tx, Settles>,
   ending: Ending,
 ): Promise<Ended | NotOurs> {
-  try {
-    return await concluded(attempt, concludeEnding(attempt.record(), ending));
-  } catch (error) {
-    if (error instanceof OncekeyError && error.code === "attempt_ended") return { kind: "unkept" };
-    throw error;
-  }
+  const error = guard.replaysErrors ? errorOf(ending) : null;
+  const onDoubt = error === null ? null : () => keptInDoubt(context, attempt, error);
+  const end = async (): Promise<Ended | NotOurs> => {
+    try {
+      return await concludedBy(attempt, ending, onDoubt);
+    } catch (error) {
+      if (error instanceof OncekeyError && error.code === "attempt_ended") return { kind: "unkept" };
+      throw error;
+    }
+  };
+  return await (gate === null ? end() : gate.ended(end));
 }
 
-async function concluded<Tx>(attempt: Attempt<Tx>, conclusion: Conclusion): Promise<Ended | NotOurs> {
-  switch (conclusion.kind) {
-    case "release":
-      return await attempt.release();
-    case "doubt":
-      return await attempt.doubt(conclusion.doubt);
-    case "conclude":
-      return await (conclusion.state === "completed"
-        ? attempt.complete(conclusion.answer)
-        : attempt.fail(conclusion.answer));
+/** The answer that an error is; `null` where its handler may still be running, or has broken off. */
+function errorOf(ending: Ending): Answer | null {
+  switch (ending.kind) {
+    case "answered":
+      return ending.answer;
+    case "threw":
+    case "outcome_unknown":
+      return replies.keptError();
+    case "permanent_failure":
+      return ending.answer;
+    case "not_performed":
+    case "unsettled":
+      return null;
   }
 }
 

@@ -1,14 +1,18 @@
 import type { Attempt } from "../engine/attempt.ts";
 import type { BeginRequest, Commits } from "../engine/begin.ts";
+import type { Context } from "../engine/context.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { OperationRoute } from "../engine/operation.ts";
 import type { Awaitable, Settling } from "../engine/returned.ts";
+import type { StepDefinitions } from "../engine/step-definitions.ts";
 import { ConfigurationError } from "../errors.ts";
+import { type AttemptDoors, type DoorUse, doorsOf, NO_DOORS } from "./attempt-doors.ts";
 import { type Exchange, type Header, STATUS_HEADER } from "./exchange.ts";
 import { createGuard, type Guard, type RouteSettings } from "./guard.ts";
 import { replyToExecuted } from "./replies.ts";
 import { respond, type Work } from "./responder.ts";
 import { sameResponse, toResponse } from "./response.ts";
+import { type Running, refuseImpossible, stepsFor } from "./route-options.ts";
 import type { KeptAnswer, RouteTransaction } from "./transaction-door.ts";
 
 /** A protected route's options; `HostRequest` is what the host hands to handlers. */
@@ -28,11 +32,15 @@ export type TransactionOptions<HostRequest> = RouteOptions<HostRequest> & {
   readonly commits?: Commits;
 };
 
-/** What of a route's options decides how it runs. */
-interface Running {
-  readonly effects?: "transaction";
-  readonly commits?: Commits;
-}
+/** Every external effect of the handler is a step, made by `effect`. */
+export type DeclaredOptions<HostRequest> = RouteOptions<HostRequest> & {
+  readonly effects: "declared";
+  /** Steps whose providers can be asked; the route needs an `operation` then, by which a worker finds them. */
+  readonly steps?: StepDefinitions;
+};
+
+/** The handler calls `effectsBegin` where its validation ends. */
+export type BeginningOptions<HostRequest> = RouteOptions<HostRequest> & { readonly effectsBegin: true };
 
 /** What a handler is told of its attempt; where it runs unprotected the number is 0. */
 export interface RunContext {
@@ -46,11 +54,18 @@ export interface TransactionContext<Tx, Settles extends Settling> extends RunCon
   readonly transaction: RouteTransaction<Tx, Settles>;
 }
 
+export type DeclaredContext = RunContext & Pick<AttemptDoors, "effect" | "downstreamKey">;
+
+export type BeginningContext = RunContext & Pick<AttemptDoors, "effectsBegin">;
+
+/** All that a handler may be handed; its type hands out what its route says. */
+type RouteContext<Tx, Settles extends Settling> = TransactionContext<Tx, Settles> & AttemptDoors;
+
 /** How a host that answers with a `Response` runs what stands behind the guard. */
 export interface Host<Tx, Settles extends Settling>
   extends Pick<Work<Tx, Settles>, "answerOfError" | "failed"> {
   readonly exchange: Exchange;
-  readonly run: (context: TransactionContext<Tx, Settles>) => Promise<Response | KeptAnswer>;
+  readonly run: (context: RouteContext<Tx, Settles>) => Promise<Response | KeptAnswer>;
 }
 
 /** Serves one request of a protected route. */
@@ -74,6 +89,16 @@ export interface Protect<HostRequest> {
   ): (request: HostRequest) => Promise<Response>;
   <Tx, Settles extends Settling>(
     engine: Engine<Tx, Settles>,
+    options: DeclaredOptions<HostRequest>,
+    handler: (request: HostRequest, context: DeclaredContext) => Awaitable<Response>,
+  ): (request: HostRequest) => Promise<Response>;
+  <Tx, Settles extends Settling>(
+    engine: Engine<Tx, Settles>,
+    options: BeginningOptions<HostRequest>,
+    handler: (request: HostRequest, context: BeginningContext) => Awaitable<Response>,
+  ): (request: HostRequest) => Promise<Response>;
+  <Tx, Settles extends Settling>(
+    engine: Engine<Tx, Settles>,
     options: RouteOptions<HostRequest>,
     handler:
       | OperationRoute<HostRequest>
@@ -88,10 +113,7 @@ export function protectOn<HostRequest>(viewOf: (request: HostRequest) => HostVie
     options: RouteOptions<HostRequest> & Running,
     handler:
       | OperationRoute<HostRequest>
-      | ((
-          request: HostRequest,
-          context: TransactionContext<Tx, Settles>,
-        ) => Awaitable<KeptAnswer | Response>),
+      | ((request: HostRequest, context: RouteContext<Tx, Settles>) => Awaitable<KeptAnswer | Response>),
   ) => {
     const run = typeof handler === "function" ? handler : null;
     const serve = createRoute(engine, options, typeof handler === "function" ? null : handler);
@@ -114,8 +136,10 @@ function createRoute<Tx, Settles extends Settling, HostRequest>(
   options: RouteOptions<HostRequest> & Running,
   operation: OperationRoute<HostRequest> | null,
 ): ServeRoute<Tx, Settles, HostRequest> {
-  refuseImpossible(engine, options, operation);
-  const { effects = "none", commits = "two", principal, correlationId, failOpen = false } = options;
+  refuseImpossible(engine, options, operation !== null);
+  const { effects = "none", commits = "two", effectsBegin = false, failOpen = false } = options;
+  const { principal, correlationId } = options;
+  const use = { steps: stepsFor(engine, options), begins: effectsBegin };
   const named = operation === null ? options : { ...options, operation: operation.name };
   const guard = createGuard(engine.context, named);
   return async (request, host) => {
@@ -127,13 +151,16 @@ function createRoute<Tx, Settles extends Settling, HostRequest>(
       case "refuse":
         return toResponse(admission.reply);
       case "admit":
-        if (operation === null)
-          return await serve(
-            engine,
-            guard,
-            { ...admission.request, effects, commits, runsAnyway: failOpen },
-            host,
-          );
+        if (operation === null) {
+          const asked: BeginRequest = {
+            ...admission.request,
+            effects,
+            commits,
+            effectsBegin,
+            runsAnyway: failOpen,
+          };
+          return await serve(engine, guard, { asked, use }, host);
+        }
         return toResponse(replyToExecuted(await operation.execute(admission.request, request)));
     }
   };
@@ -142,30 +169,35 @@ function createRoute<Tx, Settles extends Settling, HostRequest>(
 async function serve<Tx, Settles extends Settling>(
   engine: Engine<Tx, Settles>,
   guard: Guard,
-  request: BeginRequest,
+  { asked, use }: { readonly asked: BeginRequest; readonly use: Omit<DoorUse, "maxRunMs"> },
   host: Host<Tx, Settles>,
 ): Promise<Response> {
-  const begun = await engine.begin(request);
-  if (begun.kind === "proceed") return await run(engine, guard, begun.attempt, host);
-  const reply = guard.refuse(begun);
-  return reply === null ? await failedOpen(engine, request.operation, host) : toResponse(reply);
+  const begun = await engine.begin(asked);
+  if (begun.kind !== "proceed") {
+    const reply = guard.refuse(begun);
+    return reply === null ? await failedOpen(engine, asked.operation, host) : toResponse(reply);
+  }
+  const { context, policy } = engine;
+  const { maxRunMs = policy.requestTimeoutMs } = asked;
+  return await run({ context, guard, attempt: begun.attempt }, { ...use, maxRunMs }, host);
 }
 
 function run<Tx, Settles extends Settling>(
-  { context }: Engine<Tx, Settles>,
-  guard: Guard,
-  attempt: Attempt<Tx>,
+  running: { readonly context: Context<Tx>; readonly guard: Guard; readonly attempt: Attempt<Tx> },
+  use: DoorUse,
   { run, answerOfError, failed }: Host<Tx, Settles>,
 ): Promise<Response> {
+  const { attempt } = running;
   const { signal } = attempt;
+  const { gate, ...doors } = doorsOf(running.context, attempt, use);
   const contextFor = (transaction: RouteTransaction<Tx, Settles>) => ({
-    ...{ signal, transaction },
+    ...{ signal, transaction, ...doors },
     get number() {
       return attempt.number;
     },
   });
   return respond<Tx, Settles>(
-    { context, guard, attempt },
+    { ...running, gate },
     { run: ({ transaction }) => run(contextFor(transaction)), answerOfError, failed },
   );
 }
@@ -173,7 +205,7 @@ function run<Tx, Settles extends Settling>(
 /** The handler with no protection: safe methods, and requests without a key where none is required. */
 async function unprotected<Tx, Settles extends Settling>({ run }: Host<Tx, Settles>): Promise<Response> {
   const transaction = () => Promise.reject(new ConfigurationError("effects", UNPROTECTED_TRANSACTION));
-  const returned = await run({ signal: new AbortController().signal, number: 0, transaction });
+  const returned = await run({ signal: new AbortController().signal, number: 0, transaction, ...NO_DOORS });
   if (returned instanceof Response) return returned;
   throw new ConfigurationError("effects", UNPROTECTED_TRANSACTION);
 }
@@ -199,34 +231,3 @@ async function failedOpen<Tx, Settles extends Settling>(
 }
 
 const UNPROTECTED: Header = [STATUS_HEADER, "unprotected"];
-
-function refuseImpossible<Tx, Settles extends Settling>(
-  { store, transactions }: Engine<Tx, Settles>,
-  options: RouteSettings & Running & { readonly principal: unknown },
-  operation: unknown,
-): void {
-  const { principal, effects, commits, failOpen, required, keepHeaders, dropHeaders } = options;
-  const refuse = (field: string, reason: string) => {
-    throw new ConfigurationError(field, reason);
-  };
-  if (typeof principal !== "function")
-    refuse("principal", "must be a function that tells whose key it is, from the request");
-  const atomic = effects === "transaction" || operation !== null;
-  if (effects !== undefined && effects !== "transaction")
-    refuse("effects", 'must be "transaction" or left out');
-  if (commits !== undefined && commits !== "one" && commits !== "two")
-    refuse("commits", 'must be "one" or "two"');
-  if (commits === "one" && effects !== "transaction")
-    refuse("commits", 'can be "one" only with effects: "transaction", whose commit the claim then goes into');
-  if (atomic && transactions === null)
-    refuse("effects", `"transaction" needs a store with transactions; "${store.name}" has none`);
-  if (atomic && failOpen === true)
-    refuse("failOpen", "cannot be true here: without the store there is no transaction to run in");
-  if (operation !== null && (keepHeaders !== undefined || dropHeaders !== undefined))
-    refuse(
-      "keepHeaders and dropHeaders",
-      "cannot be set here: an operation's answer may be made by a worker",
-    );
-  if (atomic && required === false)
-    refuse("required", "cannot be false here: without a key there is no record to commit the effect with");
-}

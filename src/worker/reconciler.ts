@@ -6,6 +6,7 @@ import type { Settler, Sighting } from "../engine/settler.ts";
 import { abandonFlow, finishFlow, LONGEST_BACKOFF_MS } from "../engine/settling.ts";
 import type { Listed } from "../stores/store.ts";
 import { BOUNDS, type Bounds } from "./loop.ts";
+import { type Bounded, hasKnownSteps, type KnownSteps, lookAtSteps, type StepsLooked } from "./steps.ts";
 
 /** What one tick of the reconciler did. */
 export interface Reconciled {
@@ -29,6 +30,7 @@ export interface Reconciled {
 export interface Reconciler<Tx> {
   readonly context: Context<Tx>;
   readonly settlers: ReadonlyMap<string, Settler<Tx>>;
+  readonly steps: KnownSteps;
 }
 
 /**
@@ -62,12 +64,14 @@ export function* reconcileFlow<Tx>(
  * keep them from the others. Up to MOST_ASKED of them do not crowd out the ones that it knows.
  */
 function* listKnown<Tx>(
-  { settlers }: Reconciler<Tx>,
+  { settlers, steps }: Reconciler<Tx>,
   limit: number,
 ): Flow<Pick<Listed, "records" | "damaged">> {
   for (let asked = limit; ; asked *= 2) {
     const { records, damaged } = yield* due({ kind: "looks", limit: asked });
-    const known = records.filter(({ operation }) => settlers.has(operation)).slice(0, limit);
+    const known = records
+      .filter((record) => settlers.has(record.operation) || hasKnownSteps(steps, record))
+      .slice(0, limit);
     const all = records.length + damaged < asked;
     if (all || known.length === limit || asked >= MOST_ASKED) return { records: known, damaged };
   }
@@ -78,22 +82,35 @@ const MOST_ASKED = 10_000;
 type Result = Exclude<keyof Reconciled, "damaged" | "more">;
 
 function* reconcileOne<Tx>(
-  { context, settlers }: Reconciler<Tx>,
+  { context, settlers, steps }: Reconciler<Tx>,
   record: Unknown,
 ): TransactionFlow<Result, Tx> {
   const { emit, runtime, policy } = context;
   const settler = settlers.get(record.operation);
-  if (settler === undefined) return "passed";
   try {
     const change = { writeId: runtime.newId(), owner: runtime.newId(), leaseMs: policy.leaseMs };
     const taken = yield* replace(seen(record), look(record, change), "never");
     if (taken.kind !== "replaced" || taken.record.state !== "unknown") return "passed";
-    return yield* settle(context, settler, taken.record);
+    if (settler !== undefined) return yield* settle(context, settler, taken.record);
+    const bounded: Bounded = (asked) => answered(context, asked);
+    const { record: held, now } = taken;
+    return yield* afterLook(
+      context,
+      yield* lookAtSteps(context, steps, { record: held, now }, bounded),
+      held,
+    );
   } catch (error) {
     emit({ type: "failure", what: `reconciling ${record.operation}`, error });
     return "failed";
   }
 }
+
+const SAID = {
+  not_found: "The provider knows nothing of it; that alone is no proof.",
+  pending: "The provider has not decided yet.",
+  unreachable: "The provider could not be reached.",
+  cannot_ask: "The provider cannot be asked.",
+} as const;
 
 function* settle<Tx>(
   context: Context<Tx>,
@@ -107,24 +124,44 @@ function* settle<Tx>(
     case "cancelled":
       return yield* abandon(context, settler, record);
     case "not_found":
-      return yield* postpone(
-        context,
-        record,
-        true,
-        "The provider knows nothing of it; that alone is no proof.",
-      );
+      return yield* postpone(context, record, true, SAID.not_found);
     case "pending":
-      return yield* postpone(context, record, true, "The provider has not decided yet.");
+      return yield* postpone(context, record, true, SAID.pending);
     case "unreachable":
       context.emit({
         type: "failure",
         what: `asking the provider of ${record.operation}`,
         error: sighting.error,
       });
-      yield* postpone(context, record, false, "The provider could not be reached.");
+      yield* postpone(context, record, false, SAID.unreachable);
       return "failed";
     case "cannot_ask":
-      return yield* leaveToPerson(context, record, "The provider cannot be asked.");
+      return yield* leaveToPerson(context, record, SAID.cannot_ask);
+  }
+}
+
+/** Brings on the record of a route or a function whose declared steps were asked about. */
+function* afterLook<Tx>(
+  context: Context<Tx>,
+  looked: StepsLooked,
+  taken: Unknown,
+): TransactionFlow<Result, Tx> {
+  switch (looked.kind) {
+    case "passed":
+      return "passed";
+    case "released":
+      return tell(context, taken, looked.record) ? "released" : "passed";
+    case "in_doubt":
+      if (looked.said === "cannot_ask") return yield* leaveToPerson(context, looked.record, SAID.cannot_ask);
+      if (looked.said !== "unreachable")
+        return yield* postpone(context, looked.record, true, SAID[looked.said]);
+      context.emit({
+        type: "failure",
+        what: `asking a provider of ${taken.operation}`,
+        error: looked.error,
+      });
+      yield* postpone(context, looked.record, false, SAID.unreachable);
+      return "failed";
   }
 }
 

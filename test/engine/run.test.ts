@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { NotRun, type RunRequest } from "../../src/engine/run.ts";
+import { NotRun } from "../../src/engine/not-run.ts";
+import type { RunRequest } from "../../src/engine/run.ts";
 import { NotPerformed, OutcomeUnknown, PermanentFailure } from "../../src/errors.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { faultyStore } from "../support/faulty-store.ts";

@@ -14,6 +14,8 @@ const atomic = createEngine({ store: sqliteStore({ connect: () => new (sqliteDri
 const operation = { kind: "operation", name: "pay", execute: () => Promise.reject(new Error()) } as const;
 const untyped = (options: object) => ({ principal, ...JSON.parse(JSON.stringify(options)) });
 
+const declaring = (charge: object) => ({ operation: "pay", effects: "declared", steps: { charge } });
+
 describe("a route that could not keep its promises is refused when it is made", () => {
   test.each([
     ["operation", { operation: "" }],
@@ -23,8 +25,17 @@ describe("a route that could not keep its promises is refused when it is made", 
     ["maxResponseBytes", { maxResponseBytes: 1.5 }],
     ["maxRunTime", { maxRunTime: "soon" }],
     ["maxRunTime", { maxRunTime: 0 }],
-    ["onAmbiguous", { onAmbiguous: "replay" }],
-    ["effects", { effects: "declared" }],
+    ["onAmbiguous", { onAmbiguous: "guess" }],
+    ["effects", { effects: "somewhere" }],
+    ["effectsBegin", { effectsBegin: true, effects: "declared" }],
+    ["steps", { steps: {} }],
+    ["operation", { effects: "declared", steps: {} }],
+    ["steps.charge.keyTtl", declaring({ provider: "repeatable" })],
+    ["steps.charge.keyTtl", declaring({ provider: "repeatable", keyTtl: "60s" })],
+    ["steps.charge.validFor", declaring({ provider: "query", validFor: 1 })],
+    ["steps.charge.look", declaring({ provider: "keyed" })],
+    ["steps.charge.provider", declaring({ provider: "magic" })],
+    ["effect", { operation: "pay", effects: "declared", steps: { "oncekey:x": { provider: "blind" } } }],
     ["mode", { mode: "yaml" }],
     ["fingerprintHeaders", { fingerprintHeaders: ["a:b"] }],
     ["ignore", { ignore: ["a"] }],
@@ -54,6 +65,7 @@ describe("a route that could not keep its promises is refused when it is made", 
     expect(() => protect(atomic, { principal, ...options, effects: "transaction" }, handler)).toThrow(
       expected,
     );
+    expect(() => protect(atomic, { principal, ...options, effects: "declared" }, handler)).toThrow(expected);
     expect(() => protect(atomic, { principal, ...options }, operation)).toThrow(expected);
     protect(atomic, { principal, ...options }, handler);
   });

@@ -7,7 +7,7 @@ import type { PoolClient } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type StoreSubject, storeLaws, unmetNeeds } from "../../src/conformance/index.ts";
 import { createEngine } from "../../src/engine/engine.ts";
-import { NotRun } from "../../src/engine/run.ts";
+import { NotRun } from "../../src/engine/not-run.ts";
 import { protect } from "../../src/http/hono.ts";
 import { recordId } from "../../src/stores/codec.ts";
 import type { TransactionalStore } from "../../src/stores/store.ts";

@@ -1,7 +1,7 @@
 import type { PoolClient } from "pg";
 import { seen } from "../../src/core/transition.ts";
 import { createEngine, type Engine } from "../../src/engine/engine.ts";
-import { NotRun } from "../../src/engine/run.ts";
+import { NotRun } from "../../src/engine/not-run.ts";
 import type { TransactionalStore } from "../../src/stores/store.ts";
 import { purge, reconcile, sweep } from "../../src/worker/tick.ts";
 import type { SeededRandom } from "../support/seed.ts";
