@@ -284,11 +284,11 @@ function kept(record: KeyRecord, change: Writing) {
   return { ...standing(record), writeId: change.writeId };
 }
 
-export function keptInProgress(record: InProgress, change: Writing) {
+export function keptInProgress(record: InProgress, change: Writing): RecordWrite & { state: "in_progress" } {
   return { ...kept(record, change), state: "in_progress" as const, leaseUntil: { at: record.leaseUntil } };
 }
 
-export function keptUnknown(record: Unknown, change: Writing) {
+export function keptUnknown(record: Unknown, change: Writing): RecordWrite & { state: "unknown" } {
   const { evidence, looks, disposition } = record;
   const nextLookAt = record.nextLookAt === null ? null : { at: record.nextLookAt };
   const retainUntil = record.retainUntil === null ? null : { at: record.retainUntil };

@@ -226,17 +226,36 @@ function refusalOf<Tx>({ context, name }: Performing<Tx>, failure: PermanentFail
 
 /** Keeps what a call came to before anybody relies on it. */
 async function learnt<Tx>(performing: Performing<Tx>, fact: Learnt): Promise<void> {
-  const { context, attempt, gate, name } = performing;
-  const from = attempt.record().state;
-  const late = isLate(performing);
+  if (isLate(performing)) return await learntLate(performing, fact);
+  const { attempt, gate, name } = performing;
   const written = await gate.during(() => attempt.learn(learning(performing, fact)));
   if (written.kind === "lost")
     throw new LeaseLost(`The key was lost before the result of ${name} could be kept.`);
+}
+
+/** Nobody waits for what an attempt learns that is over: who has taken the key over goes on, and the listeners hear of it. */
+async function learntLate<Tx>(performing: Performing<Tx>, fact: Learnt): Promise<void> {
+  const { context, attempt, name } = performing;
   const { operation, identity, number } = attempt;
-  const to = written.record.state;
-  if (!late || to === from) return;
-  const reason = "A call's answer came late.";
-  context.emit({ type: "transition", by: "attempt", operation, identity, attempt: number, from, to, reason });
+  const from = attempt.record().state;
+  try {
+    const written = await attempt.learn(learning(performing, fact));
+    if (written.kind === "lost" || written.record.state === from) return;
+    const to = written.record.state;
+    const reason = "A call's answer came late.";
+    context.emit({
+      type: "transition",
+      by: "attempt",
+      operation,
+      identity,
+      attempt: number,
+      from,
+      to,
+      reason,
+    });
+  } catch (error) {
+    context.emit({ type: "failure", what: `bringing the late result of ${name} of ${operation}`, error });
+  }
 }
 
 /** Of an attempt that is over nobody else brings the record on. */

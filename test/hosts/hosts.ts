@@ -54,6 +54,22 @@ export function mountedBy<HostRequest>(
         return protect(site.engine, options, (request, attempt) =>
           route.handle(site.workOf(viewOf(request), attempt)),
         );
+      case "declared": {
+        const { steps } = route;
+        const declared = {
+          ...options,
+          effects: "declared",
+          ...(steps === undefined ? {} : { steps }),
+        } as const;
+        return protect(site.engine, declared, (request, attempt) => {
+          const { effect: step, downstreamKey } = attempt;
+          return route.handle({ ...site.workOf(viewOf(request), attempt), step, downstreamKey });
+        });
+      }
+      case "begin":
+        return protect(site.engine, { ...options, effectsBegin: true }, (request, attempt) =>
+          route.handle({ ...site.workOf(viewOf(request), attempt), begin: attempt.effectsBegin }),
+        );
       case "operation": {
         const { kind, name, execute } = site.operationOf(route);
         return protect(site.engine, options, {

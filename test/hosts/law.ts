@@ -2,9 +2,11 @@ import type { PolicySettings } from "../../src/core/policy.ts";
 import type { KeyRecord } from "../../src/core/record.ts";
 import type { AnswerInit } from "../../src/engine/answer.ts";
 import type { Commits } from "../../src/engine/begin.ts";
+import type { Effect } from "../../src/engine/effects.ts";
 import type { EngineEvent } from "../../src/engine/events.ts";
 import type { Awaitable } from "../../src/engine/returned.ts";
 import type { Runtime } from "../../src/engine/runtime.ts";
+import type { StepDefinitions } from "../../src/engine/step-definitions.ts";
 import type { RouteSettings } from "../../src/http/guard.ts";
 import type { KeptAnswer } from "../../src/http/transaction-door.ts";
 import type { SeededRandom } from "../support/seed.ts";
@@ -110,5 +112,23 @@ export interface OperationRoute {
   readonly finish: (result: string) => AnswerInit;
 }
 
+export interface DeclaredWork extends Work {
+  readonly step: Effect;
+  readonly downstreamKey: (step: string) => string;
+}
+
+/** Every effect is a step. */
+export type DeclaredRoute = RouteOf<"declared", DeclaredWork, Response> & {
+  readonly effects: "declared";
+  readonly steps?: StepDefinitions;
+};
+
+export interface BeginningWork extends Work {
+  readonly begin: () => Promise<void>;
+}
+
+/** The handler says when its effects begin. */
+export type BeginningRoute = RouteOf<"begin", BeginningWork, Response> & { readonly effects: "begin" };
+
 /** Served for every method that a law may ask for. */
-export type Route = PlainRoute | TransactionRoute | OperationRoute;
+export type Route = PlainRoute | TransactionRoute | OperationRoute | DeclaredRoute | BeginningRoute;

@@ -2,6 +2,7 @@ import type { HostLaw } from "./law.ts";
 import { bodyLaws } from "./laws/bodies.ts";
 import { captureLaws } from "./laws/capture.ts";
 import { claimingLaws } from "./laws/claiming.ts";
+import { declaredLaws } from "./laws/declared.ts";
 import { endingLaws } from "./laws/endings.ts";
 import { fingerprintLaws } from "./laws/fingerprints.ts";
 import { keyLaws } from "./laws/keys.ts";
@@ -22,6 +23,7 @@ export const hostLaws: readonly HostLaw[] = [
   ...captureLaws,
   ...streamLaws,
   ...endingLaws,
+  ...declaredLaws,
   ...transactionLaws,
   ...oneCommitLaws,
   ...oneCommitRunningLaws,

@@ -21,6 +21,12 @@ function countersIn(registry: Registry) {
     corrupt: counter("records_corrupt", "Records that could not be read", "operation"),
     unused: counter("transactions_unused", "Handlers that never called transaction", "operation"),
     outside: counter("writes_outside_transaction", "Writes that went round their transaction", "operation"),
+    overridden: counter(
+      "ambiguity_overridden",
+      "Outcomes that nobody knew and a policy decided",
+      "operation",
+      "policy",
+    ),
     failures: counter("failures", "Failures that no caller was waiting for"),
   };
 }
@@ -42,6 +48,8 @@ function countingOf(counters: Counters, event: EngineEvent): () => void {
       return () => counters.unused.inc({ operation: event.operation });
     case "write_outside_transaction":
       return () => counters.outside.inc({ operation: event.operation });
+    case "ambiguity_overridden":
+      return () => counters.overridden.inc({ operation: event.operation, policy: event.policy });
     case "failure":
       return () => counters.failures.inc();
   }
