@@ -15,6 +15,7 @@ import { bad, type Environment, type Parsed, type Variables, value, variablesOf 
  * | `BANK_PORT`    | `PORT` + 1                      | the embedded bank's port; `0` takes any free one                   |
  * | `TOKENS`       | `demo-alice=alice,demo-bob=bob` | `token=principal,…`; must be set in production                     |
  * | `ADMIN_TOKEN`  | `demo-admin`                    | the operators' token; must be set in production                    |
+ * | `WORKERS`      | `on`                            | `off` where `npm run worker` runs the workers in another process   |
  * | `NODE_ENV`     |                                 | `production` refuses the defaults of the two tokens                |
  */
 export interface Configuration {
@@ -22,6 +23,8 @@ export interface Configuration {
   readonly port: number;
   readonly database: DatabasePlace;
   readonly bank: BankPlace;
+  /** Where what a crash leaves is looked after; of this process only a server asks. */
+  readonly workers: "here" | "elsewhere";
   /** Principals by their tokens. */
   readonly principals: ReadonlyMap<string, string>;
   /** A token that everybody knows anyway and that an example may show. */
@@ -53,6 +56,7 @@ export function readConfiguration(environment: Environment): ConfigurationReadin
     port,
     database: read("DATABASE_URL", databaseIn, sqliteIn(join(dataDir, "settlement.sqlite"))),
     bank: readBank(variables, { port, dataDir }),
+    workers: read("WORKERS", workersIn, "here"),
     ...readTokens(variables),
     durations: readDurations(variables),
   };
@@ -100,6 +104,16 @@ function portIn(text: string): Parsed<number> {
   return /^\d{1,5}$/.test(text) && port <= LAST_PORT
     ? value(port)
     : bad(`must be a port number from 0 to ${LAST_PORT}; got "${text}"`);
+}
+
+function workersIn(text: string): Parsed<Configuration["workers"]> {
+  switch (text) {
+    case "on":
+      return value("here");
+    case "off":
+      return value("elsewhere");
+  }
+  return bad(`must be on or off; got "${text}"`);
 }
 
 function databaseIn(text: string): Parsed<DatabasePlace> {

@@ -11,13 +11,15 @@ export interface Whereabouts {
 /** What start-up prints: where everything is, and a command to paste that settles something. */
 export function greeting(
   { url, database, bankUrl }: Whereabouts,
-  { bank, demoToken }: Configuration,
+  { bank, workers, demoToken }: Configuration,
 ): string {
   const kind = bank.kind === "embedded" ? "a simulator in this process" : "elsewhere";
+  const run = workers === "here" ? "in this process" : "not in this process: run npm run worker";
   return [
     `The settlement service answers on ${url} (process ${process.pid})`,
     `  database  ${database}`,
     `  bank      ${bankUrl} (${kind})`,
+    `  workers   ${run}`,
     "",
     "Try it; sent again, by you or by chance, it settles once and gives the same answer:",
     "",

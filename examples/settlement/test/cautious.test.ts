@@ -128,12 +128,13 @@ async function everyKeySettled({ bankUrl }: Service, pool: Pool, keys: number): 
  * lock the settlement and then the record, against the order in which the service itself takes them.
  */
 async function lockingOthers(pool: Pool, reference: string, refusals: string[]): Promise<void> {
-  let recordId: unknown = null;
-  while (recordId === null) {
+  let recordId: unknown;
+  const opened = async () => {
     const { rows } = await pool.query("SELECT record_id FROM settlements WHERE reference = $1", [reference]);
-    recordId = rows[0]?.record_id ?? null;
-    if (recordId === null) await pause(1);
-  }
+    recordId = rows[0]?.record_id;
+    return rows.length > 0;
+  };
+  await until(opened, { withinMs: 60_000, everyMs: 1 });
   const noting = "INSERT INTO tries (record_id) VALUES ($1)";
   const locking = "SELECT id FROM settlements WHERE record_id = $1 FOR UPDATE";
   const locker = async (first: string, atMs: number) => {

@@ -13,6 +13,7 @@ describe("defaults", () => {
       port: 3000,
       database: { kind: "sqlite", path: resolve("data/settlement.sqlite") },
       bank: { kind: "embedded", port: 3001, dataDir: resolve("data") },
+      workers: "here",
       principals: new Map([
         ["demo-alice", "alice"],
         ["demo-bob", "bob"],
@@ -71,6 +72,7 @@ describe("what cannot be used is refused by the name of its variable", () => {
     ["TOKENS", "a=alice,a=bob"],
     ["TOKENS", "a=alice,,b=bob"],
     ["TOKENS", "two words=alice"],
+    ["WORKERS", "no"],
     ["ADMIN_TOKEN", "two words"],
     ["ADMIN_TOKEN", "demo-alice"],
     ...durationNames().flatMap((name) =>

@@ -1,8 +1,8 @@
 import { Hono } from "hono";
-import type { Engine, Settling } from "oncekey";
+import type { Engine, Operation, Settling } from "oncekey";
 import type { Registry } from "prom-client";
-import type { BankClient } from "../bank-client.ts";
 import type { Database } from "../database/database.ts";
+import type { SettlementOrder } from "../domain/settlement.ts";
 import { mountAccounts } from "./accounts.ts";
 import { authenticated } from "./authentication.ts";
 import { limitedBody } from "./body.ts";
@@ -15,7 +15,7 @@ import { mountTransfers } from "./transfers.ts";
 export interface AppParts<Tx, Settles extends Settling> {
   readonly engine: Engine<Tx, Settles>;
   readonly database: Database<Tx, Settles>;
-  readonly bank: BankClient;
+  readonly settling: Operation<SettlementOrder>;
   readonly principals: ReadonlyMap<string, string>;
   readonly metrics: Registry;
   readonly newId: () => string;

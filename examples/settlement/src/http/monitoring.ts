@@ -1,5 +1,5 @@
 import type { Hono } from "hono";
-import type { Settling } from "oncekey";
+import { type Settling, workersHealth } from "oncekey";
 import type { AppParts } from "./app.ts";
 import { problemResponse } from "./problem.ts";
 
@@ -12,7 +12,8 @@ export function mountMonitoring<Tx, Settles extends Settling>(
   app.get("/readyz", async (c) => {
     try {
       await engine.store.check();
-      return c.json({ status: "ready", store: engine.store.name });
+      const workers = await workersHealth(engine);
+      return c.json({ status: "ready", store: engine.store.name, workers });
     } catch (error) {
       tell(error);
       return problemResponse(NOT_READY);

@@ -7,7 +7,6 @@ import {
   type SettlementOrder,
   viewOfSettlement,
 } from "../domain/settlement.ts";
-import { settlingOperation } from "../settling.ts";
 import type { AppParts } from "./app.ts";
 import { principalOf } from "./authentication.ts";
 import { jsonBody, type Reading } from "./body.ts";
@@ -17,18 +16,16 @@ import { type Own, shown } from "./shown.ts";
 /** `POST /settlements` settles at the bank; `GET /settlements`, with or without an id, shows the caller's own. */
 export function mountSettlements<Tx, Settles extends Settling>(
   app: Hono,
-  parts: AppParts<Tx, Settles>,
+  { engine, database, settling }: AppParts<Tx, Settles>,
 ): void {
-  const { engine, database } = parts;
   const body = jsonBody(readOrder);
-  const settle = settlingOperation(parts);
   app.post(
     "/settlements",
     body.checked,
     protect(
       engine,
       { principal: principalOf },
-      settle.route((c: Context) => ({ ...body.of(c), owner: principalOf(c) })),
+      settling.route((c: Context) => ({ ...body.of(c), owner: principalOf(c) })),
     ),
   );
   app.get("/settlements", async (c) => {
