@@ -178,7 +178,8 @@ const LATEST: Instant = 8_640_000_000_000_000;
 const STEP_STATES = ["open", "finished", "refused", "clear"] as const;
 const PROVIDERS = ["repeatable", "keyed", "query", "blind"] as const;
 
-function json(value: Json): Uint8Array {
+/** A value as JSON bytes. */
+export function json(value: unknown): Uint8Array {
   return new TextEncoder().encode(JSON.stringify(value));
 }
 
@@ -218,17 +219,22 @@ function stepOf(step: Members, updatedAt: Instant): Step {
     : { ...mark, state, result: fromBase64(step.result, "step result") };
 }
 
-function dueOf(value: unknown, name: string): Due {
+/** A time as a write names it, that was kept as JSON. */
+export const dueOf: Reader<Due> = (value, name) => {
   const due = members(value, name);
   return "at" in due ? { at: integer(due.at, name) } : { inMs: integer(due.inMs, name) };
-}
+};
 
 type Member = keyof Evidence | "at" | "inMs" | "generation" | keyof Exclude<Step, { state: "clear" }>;
 type Members = { readonly [Name in Member]?: unknown };
 
-function parsed(value: Uint8Array, name: string): unknown {
+const parsed = (value: Uint8Array, name: string): unknown =>
+  parsedText(() => new TextDecoder("utf-8", { fatal: true }).decode(value), name);
+
+/** What a text of JSON holds. */
+export function parsedText(read: () => string, name: string): unknown {
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(value));
+    return JSON.parse(read());
   } catch {
     throw new RecordCorrupt(`${name} is not JSON`);
   }
@@ -244,11 +250,13 @@ const members: Reader<Members> = (value, name) => {
   return Object.fromEntries(Object.entries(value));
 };
 
-function base64(value: Uint8Array): string {
+/** Bytes as text that every database and every driver hands back unaltered. */
+export function base64(value: Uint8Array): string {
   return Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("base64");
 }
 
-const fromBase64: Reader<Uint8Array> = (value, name) => {
+/** The bytes that `base64` wrote. */
+export const fromBase64: Reader<Uint8Array> = (value, name) => {
   const decoded = Buffer.from(text(value, name), "base64");
   if (decoded.toString("base64") !== value) throw new RecordCorrupt(`${name} is not base64`);
   return plain(decoded);

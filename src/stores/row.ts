@@ -72,15 +72,6 @@ export interface StoredRow extends Row<Instant> {
   readonly updated_at: Instant;
 }
 
-/** The columns that hold an instant. */
-export const TIME_COLUMNS = [
-  "created_at",
-  "claimed_at",
-  "lease_until",
-  "next_look_at",
-  "retain_until",
-] as const;
-
 /** The row of a write, its times still as the write named them; refuses text that some database would alter. */
 export function toRow(write: RecordWrite): Row<Due> {
   const { identity, fingerprint } = write;

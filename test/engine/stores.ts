@@ -130,7 +130,7 @@ export async function openPostgres(): Promise<Sql<PoolClient>> {
       (await admin.query("SELECT id, key, state FROM effects WHERE key = $1 ORDER BY id", [key])).rows.map(
         rowFrom,
       ),
-    damage: async () => void (await admin.query("UPDATE oncekey_records SET steps = '\\x00'")),
+    damage: async () => void (await admin.query("UPDATE oncekey_records SET tail = '['")),
     clear: async () => {
       for (const statement of CLEARED) await admin.query(statement);
     },

@@ -25,7 +25,7 @@ function subjectOf<Tx>({ store, other, admin }: OpenedLayer<Tx>, random: () => n
     ...{ store, another: async () => other, random },
     pause: (durationMs) => sleep(durationMs),
     damage: async (identity) => {
-      const spoil = "update oncekey_records set steps = '\\x00' where id = $1";
+      const spoil = "update oncekey_records set tail = '[' where id = $1";
       await admin.query(spoil, [recordId(identity)]);
     },
   };

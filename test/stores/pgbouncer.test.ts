@@ -44,7 +44,7 @@ describe.skipIf(!pgbouncerIsHere())("behind PgBouncer in transaction mode the Po
     let subject: StoreSubject;
     beforeAll(() => {
       const [{ store }, { store: other }] = [open(), open()];
-      const spoil = "update oncekey_records set steps = '\\x00' where id = $1";
+      const spoil = "update oncekey_records set tail = '[' where id = $1";
       subject = {
         ...{ store, another: async () => other, random: seededRandom().fraction },
         pause: (durationMs) => sleep(durationMs),

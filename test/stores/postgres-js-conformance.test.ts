@@ -41,7 +41,7 @@ describe.skipIf(!postgresIsHere()).each(here)(
       const [sql, other] = [postgres(url, { ...options, max: 6 }), postgres(url, { ...options, max: 6 })];
       await migrate(sql);
       const spoil = async (identity: Parameters<typeof recordId>[0]) =>
-        void (await sql`update oncekey_records set steps = '\\x00' where id = ${Buffer.from(recordId(identity))}`);
+        void (await sql`update oncekey_records set tail = '[' where id = ${Buffer.from(recordId(identity))}`);
       subject = {
         ...{ store: postgresStore({ sql }), another: async () => postgresStore({ sql: other }), random },
         ...{ pause: (durationMs) => sleep(durationMs), damage: spoil },

@@ -107,7 +107,7 @@ function keepsNothingOf<Tx>(name: string, layer: (url: string) => TransactionSou
   test(`a statement does not keep a unit of ${name}: nothing of it stays, and the next one runs`, async () => {
     const { database, proxy, url } = await behindProxy();
     const { store, records, completes } = await openedOn(url, database);
-    const write = sendsStatement(/UPDATE oncekey_records/);
+    const write = sendsStatement(/oncekey_conclude/);
     proxy.plan({ when: write, fault: { kind: "swallow_reply" }, times: 1 });
     await expect(completes("first")).rejects.toMatchObject({
       code: "store_unavailable",

@@ -211,7 +211,7 @@ describe.skipIf(!postgresIsHere())("the PostgreSQL store", () => {
 
   test("a damaged record is said to be damaged, and does not hide those that are due behind it", async () => {
     const first = await store.insert(claimOf(httpIdentity("damaged"), { leaseMs: 1 }));
-    await database.admin.query("update oncekey_records set steps = '{'::bytea where id = $1", [
+    await database.admin.query("update oncekey_records set tail = '{' where id = $1", [
       recordId(first.record.identity),
     ]);
     const second = await store.insert(claimOf(httpIdentity("readable"), { leaseMs: 1 }));
@@ -224,8 +224,9 @@ describe.skipIf(!postgresIsHere())("the PostgreSQL store", () => {
 
   test("a wrong UPDATE by hand is told at the next look, and removes nothing that runs", async () => {
     const wrong = [
-      ...["state = 'completed'", "state = 'running'", "lease_until = null", "lease_until = 'infinity'"],
-      ...["answer_status = 200", "identity_operation = 'x'", "effects = 'some'", "looks = 1"],
+      ...["state = 'completed'", "state = 'running'", "due_at = null", "revision = -9223372036854775808"],
+      ...[withMember("tail", '"answer_status":200'), withMember("tail", '"looks":1')],
+      ...[withMember("head", '"identity_operation":"x"'), withMember("head", '"effects":"some"')],
     ];
     for (const assignment of wrong) {
       const { identity } = await begun(store, assignment);
@@ -233,7 +234,7 @@ describe.skipIf(!postgresIsHere())("the PostgreSQL store", () => {
       await expect(store.read(identity), assignment).rejects.toMatchObject({ code: "record_corrupt" });
     }
     const { identity } = await begun(store, "runs");
-    await byHand(identity, "purge_at = now() - interval '1 day'");
+    await byHand(identity, "due_at = due_at - 86400000000");
     await store.purge(100);
     expect((await store.read(identity)).record).toMatchObject({ state: "in_progress" });
   });
@@ -267,6 +268,11 @@ describe.skipIf(!postgresIsHere())("the PostgreSQL store", () => {
     expect(left.filter((identity) => identity !== null)).toEqual(held);
   });
 });
+
+/** Sets a packed column to what it is with one member more, or in the place of the one before it. */
+function withMember(column: "head" | "tail", member: string): string {
+  return `${column} = left(${column}, -1) || ',${member}}'`;
+}
 
 async function completing(store: Store, key: string) {
   const record = await begun(store, key);

@@ -11,7 +11,8 @@ import type {
 } from "../../src/core/record.ts";
 import { stamp } from "../../src/core/record.ts";
 import { OncekeyError, RecordCorrupt } from "../../src/errors.ts";
-import { recordId } from "../../src/stores/codec.ts";
+import { instantOf, recordId } from "../../src/stores/codec.ts";
+import { memberOfHead, packed, recordIn } from "../../src/stores/postgres/packed.ts";
 import { fromRow, stampRow, toRow } from "../../src/stores/row.ts";
 import { seed } from "../support/seed.ts";
 import { answerOf, claimOf, httpIdentity } from "./sample.ts";
@@ -103,6 +104,33 @@ describe("a row", () => {
     );
   });
 
+  test("is packed into few columns without losing any of it", () => {
+    fc.assert(
+      fc.property(write, fc.nat(), (asked, revision) => {
+        const attempt = asked.attempt === "next" ? 1 : asked.attempt;
+        const told = toldOf(asked, { attempt, revision });
+        expect(recordIn(told, asked.identity)).toEqual(stamp(asked, { attempt, revision, updatedAt: NOW }));
+      }),
+      { seed: seed(), numRuns: 500 },
+    );
+  });
+
+  test("is found by a member of its head and by nothing that looks like one", () => {
+    fc.assert(
+      fc.property(write, text, (asked, other) => {
+        const { head } = packed(toRow(asked));
+        expect(head).toContain(memberOfHead("key", asked.identity.key));
+        const { principal } = asked.identity;
+        expect(head.includes(memberOfHead("principal", other))).toBe(principal === other);
+        const spoof = { ...asked, operation: memberOfHead("key", other) };
+        expect(packed(toRow(spoof)).head.includes(memberOfHead("key", other))).toBe(
+          asked.identity.key === other,
+        );
+      }),
+      { seed: seed(), numRuns: 500 },
+    );
+  });
+
   test("never gives two identities one id", () => {
     fc.assert(
       fc.property(identity, identity, (one, other) => {
@@ -185,6 +213,37 @@ describe("CL-12, SL-02: a damaged row is called damaged", () => {
     expect(read).toThrowError(reason);
   });
 
+  test.each<[string, (lines: string[]) => void, RegExp]>([
+    ["another id", (lines) => lines.splice(0, 1, "00".repeat(16)), /id is of another key/],
+    ["no id", (lines) => lines.splice(0, 1, "zz"), /id is of another key/],
+    ["an attempt that is no number", (lines) => lines.splice(1, 1, "x"), /attempt is no integer/],
+    ["a time that is none", (lines) => lines.splice(3, 1, "infinity"), /updated_at is no integer/],
+    ["a state that is none", (lines) => lines.splice(5, 1, "unknown"), /state is none of/],
+    ["the state of another row", (lines) => lines.splice(5, 1, "unknown_hold"), /is there in state unknown/],
+    ["a head that is cut", (lines) => lines.splice(7, 1, "{"), /head is not JSON/],
+    ["a head that is a list", (lines) => lines.splice(7, 1, "[]"), /kind is none of/],
+    ["a tail that is null", (lines) => lines.splice(8, 1, "null"), /tail is not an object/],
+    ["an empty tail", (lines) => lines.splice(8, 1, "{}"), /steps is not bytes|write_id is not text/],
+    ["no lines", (lines) => lines.splice(0, 9), /no integer|not JSON|state is none of/],
+    ["another body", (lines) => lines.splice(9, 1, "AAAA"), /cut or altered/],
+    ["no body", (lines) => lines.splice(9, 1), /cut or altered/],
+  ])("packed, with %s", (_name, damage, reason) => {
+    const lines = toldOf(completedWrite(answerOf(new Uint8Array([1, 2]))), { attempt: 1, revision: 2 }).split(
+      "\n",
+    );
+    damage(lines);
+    const read = () => recordIn(lines.join("\n"), httpIdentity("k"));
+    expect(read).toThrowError(RecordCorrupt);
+    expect(read).toThrowError(reason);
+  });
+
+  test("a lease that its own column does not have", () => {
+    const told = toldOf(claimOf(httpIdentity("k")), { attempt: 1, revision: 1 });
+    const lines = told.split("\n");
+    lines.splice(4, 1, "");
+    expect(() => recordIn(lines.join("\n"))).toThrowError(/lease_until is no integer/);
+  });
+
   test("as is the record of another key under the id asked for", () => {
     expect(() => fromRow(answered, httpIdentity("K"))).toThrowError(/record of another key/);
   });
@@ -210,9 +269,24 @@ describe("CL-12, SL-02: a damaged row is called damaged", () => {
 });
 
 function completedOf(given: Answer) {
+  return stampRow(toRow(completedWrite(given)), { attempt: 1, revision: 2, now: NOW });
+}
+
+function completedWrite(given: Answer): RecordWrite {
   const { leaseUntil: _, ...rest } = inProgress();
-  const completed: RecordWrite = { ...rest, state: "completed", answer: given, retainUntil: { inMs: 1_000 } };
-  return stampRow(toRow(completed), { attempt: 1, revision: 2, now: NOW });
+  return { ...rest, state: "completed", answer: given, retainUntil: { inMs: 1_000 } };
+}
+
+/** The lines in which PostgreSQL tells the row of a write that it kept at NOW. */
+function toldOf(
+  asked: RecordWrite,
+  version: { readonly attempt: number; readonly revision: number },
+): string {
+  const { id, owner, state, due: next, head, tail, body } = packed(toRow(asked));
+  const dueAt = next === null ? "" : String(instantOf(next, NOW));
+  const fixed = [Buffer.from(id).toString("hex"), version.attempt, version.revision, NOW, dueAt, state];
+  const kept = body === null ? [] : [Buffer.from(body).toString("base64")];
+  return [...fixed, JSON.stringify(owner), head, tail, ...kept].join("\n");
 }
 
 function unknownOf() {

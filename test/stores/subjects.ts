@@ -76,7 +76,7 @@ async function openPostgres(): Promise<Opened> {
   const [pool, otherPool] = [new Pool({ connectionString: url }), new Pool({ connectionString: url })];
   await postgres.migrate(pool);
   const [store, other] = [postgres.postgresStore({ pool }), postgres.postgresStore({ pool: otherPool })];
-  const spoil = "UPDATE oncekey_records SET steps = '\\x00' WHERE id = $1";
+  const spoil = "UPDATE oncekey_records SET tail = '[' WHERE id = $1";
   const damage = async (identity: Parameters<typeof recordId>[0]) =>
     void (await pool.query(spoil, [recordId(identity)]));
   const close = async () => {

@@ -36,7 +36,7 @@ export function classify(error: unknown, origin: Origin): unknown {
       return schemaMissing(`${said(error)}.`, origin, error);
     case "forbidden": {
       const advice =
-        "Grant the role SELECT, INSERT, UPDATE and DELETE on the oncekey_ tables, USAGE on the sequence, EXECUTE on the function.";
+        "Grant the role SELECT, INSERT, UPDATE and DELETE on the oncekey_ tables, USAGE on the sequence, EXECUTE on the functions.";
       return new OncekeyError("configuration", `${said(error)}. ${advice}`, { cause: error });
     }
     case "other":

@@ -1,18 +1,12 @@
-import type { Identity, RecordWrite } from "../../core/record.ts";
+import type { Identity, KeyRecord, RecordWrite } from "../../core/record.ts";
 import { recordId } from "../codec.ts";
 import { stampWrite } from "../row.ts";
 import type { Fenced, FencedEnd, FencedWork, Ground, UnitBounds } from "../store.ts";
+import { type Answer, answerOf, recordOf } from "./answer.ts";
 import type { PostgresResult } from "./client.ts";
-import { nowOf, numberIn, recordOf } from "./columns.ts";
 import type { Connector, Link, RawRow } from "./connector.ts";
-import {
-  claimableStatement,
-  concludeStatement,
-  holdStatement,
-  isGroundLost,
-  lockStatement,
-  unchanged,
-} from "./fenced-sql.ts";
+import { claimableStatement, concludeStatement, holdStatement, isGroundLost } from "./fenced-sql.ts";
+import { keepsHead } from "./packed.ts";
 import {
   BEGIN,
   closed,
@@ -23,7 +17,8 @@ import {
   type SessionBounds,
   working,
 } from "./session.ts";
-import { readStatement, type Tables } from "./sql.ts";
+import { readStatement } from "./sql.ts";
+import type { Tables } from "./tables.ts";
 import { isVersion, only, sizedRow } from "./verbs.ts";
 
 /** Where fenced units go. */
@@ -49,11 +44,8 @@ export function fenced<Tx, T>(
       if (end.kind === "rollback") return { kind: "rolled_back", value: end.value };
       const { attempt } = end.write;
       const row = sizedRow(end.write);
-      const same = sameAs(ground, end.write);
-      return {
-        ...end,
-        script: concludeStatement(tables, { seen: ground.seen, begun, row, attempt, ...same }),
-      };
+      const written = { row, attempt, keepsHead: isHeadKept(ground, end.write) };
+      return { ...end, script: concludeStatement(tables, { seen: ground.seen, begun, ...written }) };
     });
     if (worked.kind === "commit") return await conclude(link, tables, ground, worked);
     await rollBack(link);
@@ -62,9 +54,9 @@ export function fenced<Tx, T>(
   return connector.lend(carriedOut, bounds.longestMs ?? null);
 }
 
-/** What the write of a unit leaves as it was, where its ground is the version itself. */
-export function sameAs(ground: Ground, write: RecordWrite): { readonly same?: ReadonlySet<string> } {
-  return ground.kind === "held" && ground.from !== undefined ? { same: unchanged(write, ground.from) } : {};
+/** Whether a unit's write leaves the head as it was, where its ground is the version itself. */
+export function isHeadKept(ground: Ground, write: RecordWrite): boolean {
+  return ground.kind === "held" && ground.from !== undefined && keepsHead(write, ground.from);
 }
 
 /** How a unit ended before its commit. */
@@ -87,29 +79,27 @@ async function begin<Tx>(link: Link<Tx>, { tables, ground, schema, bounds }: Beg
   const idleMs = idleSetting(bounds);
   if (ground.kind === "held") {
     const [, held] = await opened(link, `${BEGIN}; ${holdStatement(tables, ground.seen, idleMs)}`);
-    const [row] = held?.rows ?? [];
-    if (row !== undefined) return { kind: "holds", number: null, begun: String(row["begun"]) };
+    const raw = rowOf(held);
+    if (raw["told"] !== null) return { kind: "holds", number: null, begun: answerOf(raw).begun };
     return { kind: "refused", ...(await readIn(link, tables, ground.seen.identity)) };
   }
-  const claimable = { ...ground, schema, idleMs };
-  const statements = [lockStatement(claimable), claimableStatement(tables, claimable)];
-  const [, lock, found] = await opened(link, [BEGIN, ...statements].join("; "));
-  return standingOf({ lock: rowOf(lock), found: rowOf(found) }, ground);
+  const claiming = claimableStatement(tables, { ...ground, schema, idleMs });
+  const [, found] = await opened(link, `${BEGIN}; ${claiming}`);
+  return standingOf(answerOf(rowOf(found)), ground);
 }
 
-/** What the answers to `lockStatement` and `claimableStatement` say. */
+/** What the answer to a `claimableStatement` says. */
 export function standingOf(
-  { lock, found }: { readonly lock: RawRow; readonly found: RawRow },
+  answer: Answer,
   { identity, seen }: Extract<Ground, { kind: "claimable" }>,
 ): Standing {
-  const record = recordOf(found, identity);
-  const free = seen === null ? record === null : record !== null && isVersion(record, seen);
-  if (!free) return { kind: "refused", record, now: nowOf(found) };
-  // A row that another transaction holds is skipped: whoever holds it is ending or claiming it.
-  if (found["number"] === null) return { kind: "busy" };
+  const record = recordOf(answer, identity);
+  const { now, number, begun } = answer;
   // What stands is an answer whoever claims; only where nothing is in the way does the lock decide.
-  if (lock["claimed"] !== "true") return { kind: "busy" };
-  return { kind: "holds", number: numberIn(found, "number"), begun: String(found["begun"]) };
+  const free = seen === null ? record === null : record !== null && isVersion(record, seen);
+  if (!free) return { kind: "refused", record, now };
+  // Somebody else has the lock, or holds the row: whoever does is ending or claiming it.
+  return number === null ? { kind: "busy" } : { kind: "holds", number, begun };
 }
 
 async function conclude<Tx, T>(
@@ -120,20 +110,24 @@ async function conclude<Tx, T>(
 ): Promise<Fenced<T>> {
   try {
     const [kept] = await closed(link, `${script}; COMMIT`);
-    const raw = rowOf(kept);
-    const now = nowOf(raw);
-    const revision = (seen?.revision ?? 0) + 1;
-    const record = stampWrite(write, { attempt: numberIn(raw, "attempt"), revision, now });
-    return { kind: "committed", record, now, value };
+    const record = recordKept(rowOf(kept), write, seen);
+    return { kind: "committed", record, now: record.updatedAt, value };
   } catch (error) {
     if (!isGroundLost(error)) throw error;
     return { kind: "refused", ...(await readIn(link, tables, write.identity)) };
   }
 }
 
+/** The version that a `concludeStatement` wrote in the place of the one that was seen. */
+export function recordKept(raw: RawRow, write: RecordWrite, seen: Ground["seen"]): KeyRecord {
+  const { now, number } = answerOf(raw);
+  if (number === null) throw new Error("PostgreSQL gave a version no number.");
+  return stampWrite(write, { attempt: number, revision: (seen?.revision ?? 0) + 1, now });
+}
+
 async function readIn<Tx>(link: Link<Tx>, tables: Tables, identity: Identity) {
-  const raw = only(await link.ask(readStatement(tables, recordId(identity))));
-  return { record: recordOf(raw, identity), now: nowOf(raw) };
+  const answer = answerOf(only(await link.ask(readStatement(tables, recordId(identity)))));
+  return { record: recordOf(answer, identity), now: answer.now };
 }
 
 function rowOf(result: PostgresResult | undefined): RawRow {

@@ -19,7 +19,7 @@ import { postgresJsConnector } from "./postgres-js.ts";
 import type { PostgresJsHandle, PostgresJsSql } from "./postgres-js-pool.ts";
 import { purge } from "./purge.ts";
 import { autocommit, SHORT } from "./session.ts";
-import { type Tables, tablesIn } from "./sql.ts";
+import { type Tables, tablesIn } from "./tables.ts";
 import type { TransactionSource } from "./through-unit.ts";
 import { type Capped, ownUnits, unitsThrough } from "./units.ts";
 import { MAX_RECORD_BYTES, verbs } from "./verbs.ts";

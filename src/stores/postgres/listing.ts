@@ -1,18 +1,21 @@
-import type { KeyRecord } from "../../core/record.ts";
+import type { KeyRecord, RecordState } from "../../core/record.ts";
 import { RecordCorrupt } from "../../errors.ts";
 import { recordId } from "../codec.ts";
 import type { Counts, DueQuery, Listed, ListQuery } from "../store.ts";
-import { CLOCK, hexIdOf, inJson, NOW, nowOf, numberIn, recordOf } from "./columns.ts";
+import { CLOCK, NOW, nowOf, numberIn } from "./columns.ts";
 import type { Ask, RawRow, Statement } from "./connector.ts";
-import { milliseconds, parameters, type Tables } from "./sql.ts";
+import { hexIdIn, memberOfHead, PACKED_STATES, recordIn, toldIn } from "./packed.ts";
+import { IS_ENDED, IS_POSTPONED } from "./purge.ts";
+import { parameters } from "./sql.ts";
+import type { Tables } from "./tables.ts";
 import { only } from "./verbs.ts";
 
-/** Records that a worker should look at, the longest overdue first; each kind of them has its own partial index. */
+/** Records that a worker should look at, the longest overdue first: a range of the one index of states and times. */
 export function due(ask: Ask, tables: Tables, query: DueQuery): Promise<Listed> {
   return readable(ask, (damaged) => dueStatement(tables, query, damaged));
 }
 
-/** Records for people. Newest change first is a sort of what the filters leave: an index on it would slow every write. */
+/** Records for people. It reads the table: an index for it would slow every write, and who reads it can make one. */
 export function list(ask: Ask, tables: Tables, query: ListQuery): Promise<Listed> {
   return readable(ask, (damaged) => listStatement(tables, query, damaged));
 }
@@ -30,9 +33,9 @@ export async function count(ask: Ask, tables: Tables): Promise<Counts> {
       failed_permanent: numberIn(raw, "failed_permanent"),
     },
     byDisposition: {
-      reconcile: numberIn(raw, "reconcile"),
-      review: numberIn(raw, "review"),
-      hold: numberIn(raw, "hold"),
+      reconcile: numberIn(raw, "unknown_reconcile"),
+      review: numberIn(raw, "unknown_review"),
+      hold: numberIn(raw, "unknown_hold"),
     },
     oldestInProgressMs: orNull("oldest_in_progress"),
     oldestUnknownMs: orNull("oldest_unknown"),
@@ -62,11 +65,13 @@ async function readable(ask: Ask, statement: (damaged: Damaged) => Statement): P
 }
 
 function recordOrDamaged(raw: RawRow, damaged: string[]): KeyRecord | null {
+  const { told } = raw;
+  if (typeof told !== "string") return null;
   try {
-    return recordOf(raw);
+    return recordIn(told);
   } catch (error) {
     if (!(error instanceof RecordCorrupt)) throw error;
-    damaged.push(hexIdOf(raw));
+    damaged.push(hexIdIn(told));
     return null;
   }
 }
@@ -75,52 +80,58 @@ function dueStatement({ records }: Tables, query: DueQuery, damaged: Damaged): S
   const { values, add } = parameters();
   const overdue = () => {
     switch (query.kind) {
-      case "stale": {
-        const grace = milliseconds(add(query.graceMs, "float8"));
-        const lapsed = `lease_until <= (SELECT now FROM clock) - ${grace}`;
-        return { since: "lease_until", condition: `state = 'in_progress' AND ${lapsed}` };
-      }
-      case "looks": {
-        const come = "next_look_at <= (SELECT now FROM clock)";
-        return {
-          since: "next_look_at",
-          condition: `state = 'unknown' AND disposition = 'reconcile' AND ${come}`,
-        };
-      }
+      case "stale":
+        return { state: "in_progress", until: `- ${add(Math.ceil(query.graceMs), "bigint")}` };
+      case "looks":
+        return { state: "unknown_reconcile", until: "" };
     }
   };
-  const { since, condition } = overdue();
+  const { state, until } = overdue();
   const text = `WITH ${CLOCK}, found AS (
-      SELECT * FROM ${records} WHERE ${condition}${without(damaged, add)}
-      ORDER BY ${since} LIMIT ${add(query.limit, "bigint")})
-    SELECT ${NOW}, ${inJson("found")} AS record FROM clock LEFT JOIN found ON true ORDER BY found.${since}`;
+      SELECT * FROM ${records} WHERE state = '${state}'
+        AND due_at <= (SELECT now FROM clock) ${until}${without(damaged, add)}
+      ORDER BY due_at LIMIT ${add(query.limit, "bigint")})
+    SELECT ${NOW}, ${toldOrNull()} AS told FROM clock LEFT JOIN found ON true ORDER BY found.due_at`;
   return { text, values };
+}
+
+/** Where nothing was found there is a row all the same, with the clock's now. */
+function toldOrNull(): string {
+  return `CASE WHEN found.id IS NOT NULL THEN ${toldIn("found")} END`;
 }
 
 function listStatement({ records }: Tables, query: ListQuery, damaged: Damaged): Statement {
   const { values, add } = parameters();
+  const { state, disposition, before } = query;
   const conditions = [
-    ...equal("state", query.state, add),
-    ...equal("disposition", query.disposition, add),
-    ...equal("operation", query.operation, add),
-    ...hashed("principal", query.principal, add),
-    ...hashed("key", query.key, add),
-    ...hashed("correlation_id", query.correlationId, add),
+    ...(state === undefined ? [] : [amongStates((word) => isOfState(word, state))]),
+    ...(disposition === undefined ? [] : [amongStates((word) => word === `unknown_${disposition}`)]),
+    ...member("principal", query.principal, add),
+    ...member("key", query.key, add),
+    ...member("operation", query.operation, add),
+    ...member("correlation_id", query.correlationId, add),
   ];
-  if (query.before !== undefined) {
-    const at = `timestamptz 'epoch' + ${milliseconds(add(query.before.updatedAt, "float8"))}`;
-    conditions.push(`(${SHOWN_AT}, id) < (${at}, ${add(recordId(query.before.identity), "bytea")})`);
+  if (before !== undefined) {
+    const place = `${add(before.updatedAt, "bigint")}, ${add(recordId(before.identity), "bytea")}`;
+    conditions.push(`(updated_at, id) < (${place})`);
   }
   const text = `WITH ${CLOCK}, found AS (
       SELECT * FROM ${records} WHERE ${["true", ...conditions].join(" AND ")}${without(damaged, add)}
-      ORDER BY ${SHOWN_AT} DESC, id DESC LIMIT ${add(query.limit, "bigint")})
-    SELECT ${NOW}, ${inJson("found")} AS record FROM clock LEFT JOIN found ON true
-    ORDER BY date_trunc('milliseconds', found.updated_at) DESC, found.id DESC`;
+      ORDER BY updated_at DESC, id DESC LIMIT ${add(query.limit, "bigint")})
+    SELECT ${NOW}, ${toldOrNull()} AS told FROM clock LEFT JOIN found ON true
+    ORDER BY found.updated_at DESC, found.id DESC`;
   return { text, values };
 }
 
-/** As the record shows it: a page continues after a value that the caller has seen. */
-const SHOWN_AT = "date_trunc('milliseconds', updated_at)";
+function isOfState(word: string, state: RecordState): boolean {
+  return word === state || (state === "unknown" && word.startsWith("unknown_"));
+}
+
+function amongStates(wanted: (word: string) => boolean): string {
+  return `state IN (${PACKED_STATES.filter(wanted)
+    .map((word) => `'${word}'`)
+    .join(", ")})`;
+}
 
 type Add = ReturnType<typeof parameters>["add"];
 
@@ -130,28 +141,30 @@ function without(damaged: Damaged, add: Add): string {
   return ` AND id <> ALL (ARRAY(SELECT decode(hex, 'hex') FROM ${list}))`;
 }
 
-function equal(column: string, value: string | undefined, add: Add): readonly string[] {
-  return value === undefined ? [] : [`${column} = ${add(value, "text")}`];
+function member(
+  name: Parameters<typeof memberOfHead>[0],
+  value: string | undefined,
+  add: Add,
+): readonly string[] {
+  return value === undefined ? [] : [`strpos(head, ${add(memberOfHead(name, value), "text")}) > 0`];
 }
 
-/** Their index holds hashes: small, and no text is too long for it. */
-function hashed(column: string, value: string | undefined, add: Add): readonly string[] {
-  if (value === undefined) return [];
-  const text = add(value, "text");
-  return [`hashtextextended(${column}, 0) = hashtextextended(${text} COLLATE "C", 0)`, `${column} = ${text}`];
-}
-
+/** Only the unfinished ones, which are few, are asked when they were claimed. */
 function countText({ records }: Tables): string {
-  const states = ["in_progress", "released", "unknown", "completed", "failed_permanent"];
-  const dispositions = ["reconcile", "review", "hold"];
-  const age = (state: string) => {
-    const oldest = `min(claimed_at) FILTER (WHERE state = '${state}')`;
-    return `round(extract(epoch FROM max(clock.now) - ${oldest}) * 1000)::bigint::text`;
-  };
-  return `WITH ${CLOCK} SELECT ${states.map((state) => `count(*) FILTER (WHERE state = '${state}')::text AS ${state}`).join(", ")},
-    ${dispositions.map((kind) => `count(*) FILTER (WHERE disposition = '${kind}')::text AS ${kind}`).join(", ")},
-    ${age("in_progress")} AS oldest_in_progress, ${age("unknown")} AS oldest_unknown,
-    count(*) FILTER (WHERE retain_until <= clock.now AND state <> 'in_progress'
-      AND (state <> 'unknown' OR disposition = 'hold'))::text AS ended
+  const tally = (name: string, condition: string) => `count(*) FILTER (WHERE ${condition})::text AS ${name}`;
+  const exact = PACKED_STATES.map((word) => tally(word, `state = '${word}'`));
+  const isUnknown = amongStates((word) => isOfState(word, "unknown"));
+  const age = (condition: string) =>
+    `(max(clock.now) - min(${CLAIMED_AT}) FILTER (WHERE ${condition}))::text`;
+  return `WITH ${CLOCK} SELECT ${exact.join(", ")}, ${tally("unknown", isUnknown)},
+    ${age("state = 'in_progress'")} AS oldest_in_progress, ${age(isUnknown)} AS oldest_unknown,
+    ${tally("ended", `${IS_ENDED} AND (due_at <= clock.now OR ${IS_POSTPONED})`)}
     FROM ${records} CROSS JOIN clock`;
+}
+
+/** Read by the text of its member, since a `tail` that is no JSON must not fail the count of all others. */
+const CLAIMED_AT = `coalesce(${claimedBy("at")}, updated_at + ${claimedBy("inMs")})`;
+
+function claimedBy(member: "at" | "inMs"): string {
+  return `substring(tail from '"claimed_at":[{]"${member}":(-?[0-9]{1,16})[}]')::bigint`;
 }

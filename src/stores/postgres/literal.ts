@@ -20,8 +20,8 @@ export function literals(): Parameters {
 /** As `parameters` in `sql.ts` names them. */
 const PARAMETER = /\$(\d+)::(\w+)/g;
 
-/** Text in which nothing could be read as anything but itself. */
-const HARMLESS = /^[\w .,:;/+-]*$/;
+/** Text in which nothing could be read as anything but itself; JSON of plain values, too. */
+const HARMLESS = /^[\w .,:;/+="{}[\]-]*$/;
 
 function literal(value: unknown): string {
   if (value === null) return "NULL";

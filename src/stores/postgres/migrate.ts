@@ -1,14 +1,15 @@
-import { ConfigurationError } from "../../errors.ts";
+import { ConfigurationError, OncekeyError } from "../../errors.ts";
 import type { UnitBounds } from "../store.ts";
 import { readOnly, schemaMissing } from "./classify.ts";
 import type { PooledClient, PostgresClient, PostgresPool, PostgresQuery } from "./client.ts";
-import type { Ask, Connector } from "./connector.ts";
+import type { Ask, Connector, RawRow, Statement } from "./connector.ts";
 import { type Migration, migrations, migrationsTable } from "./migrations.ts";
 import { pgConnector } from "./pg.ts";
 import { postgresJsConnector } from "./postgres-js.ts";
 import type { PostgresJsSql } from "./postgres-js-pool.ts";
 import { transact } from "./session.ts";
-import { advisoryKey, quoted, type Tables, tablesIn } from "./sql.ts";
+import { advisoryKey } from "./sql.ts";
+import { quoted, type Tables, tablesIn } from "./tables.ts";
 import { only } from "./verbs.ts";
 
 export interface SchemaOptions {
@@ -69,9 +70,9 @@ export function check<Tx>(connector: Connector<Tx>, tables: Tables): Promise<voi
     if (facts["recovering"] === "true") throw readOnly("is a replica");
     if (facts["read_only"] === "on")
       throw readOnly("makes every transaction read-only (default_transaction_read_only)");
-    const found = new Set(
-      (await ask({ text: `SELECT version::text FROM ${tables.migrations}`, values: [] })).map(versionOf),
-    );
+    const applied = await ask(appliedStatement(tables));
+    refuseStrangers(applied, tables);
+    const found = new Set(applied.map(versionOf));
     const missing = migrations.filter(({ version }) => !found.has(version));
     if (missing.length > 0) {
       const names = missing.map(({ version, name }) => `${version} (${name})`).join(", ");
@@ -114,9 +115,9 @@ function apply<Tx>(connector: Connector<Tx>, migration: Migration): Promise<bool
     const ask = connector.inside(tx);
     await ask({ text: "SELECT pg_advisory_xact_lock($1::bigint)::text", values: [lockKey(schema)] });
     await prepare(ask, schema, tables);
-    const known = `SELECT version::text FROM ${tables.migrations} WHERE version = $1::integer`;
-    const before = await ask({ text: known, values: [migration.version] });
-    if (before.length > 0) return { kind: "rollback", value: false };
+    const before = await ask(appliedStatement(tables));
+    refuseStrangers(before, tables);
+    if (before.some((raw) => versionOf(raw) === migration.version)) return { kind: "rollback", value: false };
     await ask({ text: migration.sql(tables), values: [] });
     const remember = `INSERT INTO ${tables.migrations} (version, name) VALUES ($1::integer, $2::text)`;
     await ask({ text: remember, values: [migration.version, migration.name] });
@@ -139,6 +140,25 @@ async function prepare(ask: Ask, schema: string | null, tables: Tables): Promise
     await ask({ text: `CREATE SCHEMA ${quotedSchema}`, values: [] });
   }
   if (facts["has_table"] !== "true") await ask({ text: migrationsTable(tables), values: [] });
+}
+
+function appliedStatement(tables: Tables): Statement {
+  return { text: `SELECT version::text, name FROM ${tables.migrations}`, values: [] };
+}
+
+/** Tables of versions before the first release hold rows that this one cannot read, under the same name. */
+function refuseStrangers(applied: readonly RawRow[], { migrations: table, ...tables }: Tables): void {
+  const stranger = applied.find((raw) =>
+    migrations.some(({ version, name }) => version === versionOf(raw) && name !== raw["name"]),
+  );
+  if (stranger === undefined) return;
+  const { records, audit, beats } = tables;
+  throw new OncekeyError(
+    "schema_missing",
+    `Oncekey's tables were made before its first release: migration ${versionOf(stranger)} is "${stranger["name"]}", and ` +
+      "what they hold cannot be read by this version. Once nothing of it is needed any more, run: " +
+      `DROP TABLE ${[records, audit, beats, table].join(", ")} CASCADE; DROP FUNCTION IF EXISTS ${tables.claim}; then: oncekey migrate.`,
+  );
 }
 
 function lockKey(schema: string | null): string {

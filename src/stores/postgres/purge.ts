@@ -1,7 +1,9 @@
 import { sqlState } from "./classify.ts";
 import { CLOCK, numberIn } from "./columns.ts";
 import type { Ask, Statement } from "./connector.ts";
-import { parameters, type Tables } from "./sql.ts";
+import { ENDED_STATES } from "./packed.ts";
+import { parameters } from "./sql.ts";
+import type { Tables } from "./tables.ts";
 import { only } from "./verbs.ts";
 
 /**
@@ -70,30 +72,48 @@ async function wentBy(ask: Ask, statement: Statement): Promise<number> {
   return numberIn(only(await ask(statement)), "went");
 }
 
-/** By its own word too, not only by its index: a hand may have set `purge_at` on one that still runs. */
-const OVERDUE = `purge_at <= (SELECT now FROM clock) AND state <> 'in_progress'
-      AND (state <> 'unknown' OR disposition = 'hold')`;
+/** Before all other members of a `tail`, so that it is found without reading on. */
+const POSTPONED = '{"postponed":true,';
 
-/** Locked rows are somebody's just now; others look after them, or the next call. */
+/** Neither what runs nor an unknown that somebody is to end is removed by time. */
+export const IS_ENDED: string = `state IN (${ENDED_STATES.map((state) => `'${state}'`).join(", ")})`;
+
+/** A row that something refers to; its retention is over although it is not due before tomorrow. */
+export const IS_POSTPONED: string = `starts_with(tail, '${POSTPONED}')`;
+
+const OVERDUE = "due_at <= (SELECT now FROM clock)";
+
+/**
+ * The longest overdue ones: as many of each state as might be wanted, each from its own range of the index. Locked rows are
+ * somebody's just now; others look after them, or the next call.
+ */
+function overdueRows(records: string, limit: string, lock: "" | "FOR UPDATE SKIP LOCKED"): string {
+  const states = ENDED_STATES.map((state) => `('${state}')`).join(", ");
+  return `SELECT due.id FROM (VALUES ${states}) AS ended (word) CROSS JOIN LATERAL (
+      SELECT id, due_at FROM ${records} WHERE state = ended.word AND ${OVERDUE}
+      ORDER BY due_at LIMIT ${limit} ${lock}) AS due
+    ORDER BY due.due_at LIMIT ${limit}`;
+}
+
 function removeOverdue({ records }: Tables, limit: number): Statement {
   const text = `WITH ${CLOCK},
-    overdue AS (
-      SELECT id FROM ${records} WHERE ${OVERDUE} ORDER BY purge_at LIMIT $1::bigint FOR UPDATE SKIP LOCKED),
+    overdue AS (${overdueRows(records, "$1::bigint", "FOR UPDATE SKIP LOCKED")}),
     gone AS (DELETE FROM ${records} WHERE id = ANY (ARRAY(SELECT id FROM overdue)) RETURNING id)
     SELECT count(*)::text AS went FROM gone`;
   return { text, values: [limit] };
 }
 
 function overdue({ records }: Tables, limit: number): Statement {
-  const text = `WITH ${CLOCK} SELECT encode(id, 'hex') AS id FROM ${records} WHERE ${OVERDUE}
-    ORDER BY purge_at LIMIT $1::bigint`;
+  const text = `WITH ${CLOCK} SELECT encode(id, 'hex') AS id
+    FROM (${overdueRows(records, "$1::bigint", "")}) AS overdue`;
   return { text, values: [limit] };
 }
 
 function removeThese({ records }: Tables, ids: readonly string[]): Statement {
   const { values, add } = parameters();
   const text = `WITH ${CLOCK},
-    overdue AS (SELECT id FROM ${records} WHERE ${among(add(ids.join(","), "text"))} AND ${OVERDUE} FOR UPDATE SKIP LOCKED),
+    overdue AS (SELECT id FROM ${records}
+      WHERE ${among(add(ids.join(","), "text"))} AND ${IS_ENDED} AND ${OVERDUE} FOR UPDATE SKIP LOCKED),
     gone AS (DELETE FROM ${records} WHERE id = ANY (ARRAY(SELECT id FROM overdue)) RETURNING id)
     SELECT count(*)::text AS went FROM gone`;
   return { text, values };
@@ -101,10 +121,13 @@ function removeThese({ records }: Tables, ids: readonly string[]): Statement {
 
 function postpone({ records }: Tables, ids: readonly string[]): Statement {
   const { values, add } = parameters();
-  const text = `WITH ${CLOCK} UPDATE ${records} SET purge_at = clock.now + interval '24 hours' FROM clock
-    WHERE ${among(add(ids.join(","), "text"))} AND purge_at <= clock.now`;
+  const marked = `CASE WHEN ${IS_POSTPONED} THEN tail ELSE '${POSTPONED}' || substr(tail, 2) END`;
+  const text = `WITH ${CLOCK} UPDATE ${records} SET due_at = clock.now + ${DAY_MS}, tail = ${marked} FROM clock
+    WHERE ${among(add(ids.join(","), "text"))} AND ${IS_ENDED} AND due_at <= clock.now`;
   return { text, values };
 }
+
+const DAY_MS = 86_400_000;
 
 function among(hexList: string): string {
   return `id = ANY (ARRAY(SELECT decode(hex, 'hex') FROM unnest(string_to_array(${hexList}, ',')) AS hex))`;

@@ -2,10 +2,10 @@ import { isSaid } from "./classify.ts";
 import { literals } from "./literal.ts";
 
 /** Tells transactions apart and assigns no id, which would cost a write: a later one began in a later message. */
-const WHEN_BEGUN = "(extract(epoch FROM transaction_timestamp()) * 1000000)::bigint::text";
+export const BEGUN_US = "(date_part('epoch', transaction_timestamp()) * 1000000)::bigint";
 
 /** The column by which a statement says which transaction it is in. */
-export const BEGUN: string = `${WHEN_BEGUN} AS begun`;
+export const BEGUN: string = `${BEGUN_US}::text AS begun`;
 
 /** Bounds how long this transaction may sit idle; a setting of its own, which ends with it. */
 export function idleBound(idleMs: number): string {
@@ -15,17 +15,18 @@ export function idleBound(idleMs: number): string {
 /** A condition that holds in the transaction that told this, and fails the statement in any other one. */
 export function stillIn(begun: string): string {
   const { add } = literals();
-  const fails = `('${ENDED_INSIDE} ' || ${WHEN_BEGUN})::boolean`;
-  return `CASE ${WHEN_BEGUN} WHEN ${add(begun, "text")} THEN true ELSE ${fails} END`;
+  const fails = `('${ANOTHER_TRANSACTION} ' || ${BEGUN_US})::boolean`;
+  return `CASE ${BEGUN_US} WHEN ${add(begun, "bigint")} THEN true ELSE ${fails} END`;
 }
 
-/** True for the error of a statement that `stillIn` failed; where a layer quotes the text, no number is behind the words. */
+/** True for the error of a statement that found itself in another transaction; a layer may quote the words, but no number behind them. */
 export function isEndedInside(error: unknown): boolean {
   return isSaid(error, INVALID_TEXT, ENDED);
 }
 
-const ENDED_INSIDE = "oncekey: another transaction";
-const ENDED = new RegExp(`${ENDED_INSIDE} \\d`);
+/** What such a statement says; a number follows. */
+export const ANOTHER_TRANSACTION = "oncekey: another transaction";
+const ENDED = new RegExp(`${ANOTHER_TRANSACTION} \\d`);
 
 /** What a cast fails with. */
 export const INVALID_TEXT = "22P02";

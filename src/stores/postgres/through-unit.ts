@@ -8,8 +8,9 @@ import {
 } from "../../errors.ts";
 import { classify, classifyCommit, classifyConnect, endsConnection, sqlState } from "./classify.ts";
 import type { Ask, RawRow } from "./connector.ts";
+import { writeIdIn } from "./packed.ts";
 import { FAILED_TRANSACTION, lostBeforeCommit, notCommitted, type SessionBounds } from "./session.ts";
-import type { Tables } from "./sql.ts";
+import type { Tables } from "./tables.ts";
 import { only } from "./verbs.ts";
 
 /** A layer of the user's own that opens transactions on the database of the records: pg, an ORM, a query builder. */
@@ -245,7 +246,7 @@ const LOOKS_MS = [0, 5, 20, 50, 100, 200, 400];
 
 /** Asks the database outside the unit, until it has made up its mind or a second is over. */
 async function fateOf<Tx>({ ask, tables }: Through<Tx>, { xact, written }: Proof): Promise<Fate> {
-  const text = `SELECT pg_xact_status($1::xid8) AS status, record.write_id, record.owner
+  const text = `SELECT pg_xact_status($1::xid8) AS status, record.tail, record.owner
     FROM (VALUES (1)) AS one LEFT JOIN ${tables.records} AS record ON record.id = $2::bytea`;
   let reason = "the database has not ended it yet";
   try {
@@ -263,8 +264,8 @@ async function fateOf<Tx>({ ask, tables }: Through<Tx>, { xact, written }: Proof
   return { kind: "open", reason };
 }
 
-function shows({ write_id: writeId, owner }: RawRow, written: Written): boolean {
-  if (writeId === written.writeId) return true;
+function shows({ tail, owner }: RawRow, written: Written): boolean {
+  if (tail !== null && writeIdIn(tail) === written.writeId) return true;
   return written.owners !== null && typeof owner === "string" && !written.owners.includes(owner);
 }
 

@@ -1,18 +1,11 @@
 import { type Identity, isConcluded, type RecordWrite } from "../../core/record.ts";
 import { recordId } from "../codec.ts";
 import { endedInside } from "../lent.ts";
-import { stampWrite } from "../row.ts";
 import type { Awaitable, Fenced, FencedEnd, FencedWork, Ground, UnitEnd } from "../store.ts";
+import { answerOf } from "./answer.ts";
 import { sqlState } from "./classify.ts";
-import { nowOf, numberIn } from "./columns.ts";
-import { type Standing, sameAs, standingOf } from "./fenced.ts";
-import {
-  claimableStatement,
-  concludeStatement,
-  holdStatement,
-  isGroundLost,
-  lockStatement,
-} from "./fenced-sql.ts";
+import { isHeadKept, recordKept, type Standing, standingOf } from "./fenced.ts";
+import { claimableStatement, concludeStatement, holdStatement, isGroundLost } from "./fenced-sql.ts";
 import { BEGUN, idleBound, isEndedInside, stillIn } from "./same-transaction.ts";
 import { FAILED_TRANSACTION, idleSetting, notCommitted, type SessionBounds } from "./session.ts";
 import {
@@ -86,13 +79,12 @@ async function begin<Tx>(
 ): Promise<Standing | Gone> {
   const idleMs = idleSetting(bounds);
   if (ground.kind === "held") {
-    const [held] = await say(holdStatement(tables, ground.seen, idleMs));
-    if (held !== undefined) return { kind: "holds", number: null, begun: String(held["begun"]) };
+    const held = only(await say(holdStatement(tables, ground.seen, idleMs)));
+    if (held["told"] !== null) return { kind: "holds", number: null, begun: answerOf(held).begun };
     return { kind: "gone", identity: ground.seen.identity };
   }
-  const claimable = { ...ground, schema, idleMs };
-  const lock = only(await say(lockStatement(claimable)));
-  return standingOf({ lock, found: only(await say(claimableStatement(tables, claimable))) }, ground);
+  const found = only(await say(claimableStatement(tables, { ...ground, schema, idleMs })));
+  return standingOf(answerOf(found), ground);
 }
 
 async function conclude<Tx, T>(
@@ -110,15 +102,13 @@ async function conclude<Tx, T>(
       row: sizedRow(write),
       attempt,
       besides: XACT,
-      ...sameAs(ground, write),
+      keepsHead: isHeadKept(ground, write),
     };
     const statement = concludeStatement(on.tables, concluding);
     const raw = only(await last(say, statement));
-    const now = nowOf(raw);
-    const version = { attempt: numberIn(raw, "attempt"), revision: (seen?.revision ?? 0) + 1, now };
-    const record = stampWrite(write, version);
+    const record = recordKept(raw, write, seen);
     const proof = { xact: String(raw["xact"]), written: writtenBy(write, ground) };
-    return { kind: "kept", value: { kind: "committed", record, now, value }, proof };
+    return { kind: "kept", value: { kind: "committed", record, now: record.updatedAt, value }, proof };
   } catch (error) {
     if (!isGroundLost(error)) throw error;
     return refused(on, write.identity);

@@ -5,7 +5,7 @@ import type { Ask, Connector } from "./connector.ts";
 import { fenced } from "./fenced.ts";
 import { inlined } from "./literal.ts";
 import { type SessionBounds, transact } from "./session.ts";
-import type { Tables } from "./sql.ts";
+import type { Tables } from "./tables.ts";
 import { fencedThrough, transactThrough } from "./through.ts";
 import { sayIn, type Through } from "./through-unit.ts";
 import { tryClaim, verbs } from "./verbs.ts";

@@ -3,17 +3,10 @@ import { OncekeyError, StoreContention } from "../../errors.ts";
 import { recordId } from "../codec.ts";
 import { type Row, stampWrite, toRow } from "../row.ts";
 import type { Looked, Patience, Replaced, Standing } from "../store.ts";
-import { nowOf, numberIn, recordOf } from "./columns.ts";
+import { answerOf, recordOf } from "./answer.ts";
 import type { Ask, RawRow } from "./connector.ts";
-import {
-  claimStatement,
-  insertStatement,
-  leaseOfClaim,
-  readStatement,
-  replaceStatement,
-  type Tables,
-  tryClaimStatement,
-} from "./sql.ts";
+import { insertStatement, readStatement, replaceStatement, tryClaimStatement } from "./sql.ts";
+import type { Tables } from "./tables.ts";
 
 /** The verbs on one record, wherever `ask` sends them: each in its own transaction, or all in the caller's. */
 export interface Verbs {
@@ -29,25 +22,19 @@ export interface Verbs {
 export const MAX_RECORD_BYTES: number = 64 * 1024 * 1024;
 
 export function verbs(ask: Ask, tables: Tables): Verbs {
-  const read = async (identity: Identity): Promise<Looked> => {
-    const raw = only(await ask(readStatement(tables, recordId(identity))));
-    return { record: recordOf(raw, identity), now: nowOf(raw) };
-  };
   return {
-    read,
+    read: async (identity) => {
+      const answer = answerOf(only(await ask(readStatement(tables, recordId(identity)))));
+      return { record: recordOf(answer, identity), now: answer.now };
+    },
     insert: async (write) => {
-      const row = sizedRow(write);
-      const leaseMs = leaseOfClaim(row, write.attempt);
-      const statement =
-        leaseMs === null ? insertStatement(tables, row, write.attempt) : claimStatement(tables, row, leaseMs);
+      const statement = insertStatement(tables, sizedRow(write), write.attempt);
       for (let look = 0; look < LOOKS; look += 1) {
-        const raw = only(await ask(statement));
-        const now = nowOf(raw);
-        if (raw["made_attempt"] !== null) {
-          const attempt = numberIn(raw, "made_attempt");
+        const answer = answerOf(only(await ask(statement)));
+        const { now, number: attempt } = answer;
+        if (attempt !== null)
           return { inserted: true, record: stampWrite(write, { attempt, revision: 1, now }), now };
-        }
-        const record = recordOf(raw, write.identity);
+        const record = recordOf(answer, write.identity);
         if (record !== null) return { inserted: false, record, now };
       }
       throw new StoreContention(
@@ -56,11 +43,13 @@ export function verbs(ask: Ask, tables: Tables): Verbs {
     },
     replace: async (seen, write, patience) => {
       const row = sizedRow(write);
-      const [raw] = await ask(replaceStatement(tables, { seen, row, attempt: write.attempt, patience }));
-      if (raw === undefined) return judgeStanding(await read(seen.identity), { seen, write, patience });
-      const now = nowOf(raw);
-      const version = { attempt: numberIn(raw, "attempt"), revision: seen.revision + 1, now };
-      return { kind: "replaced", record: stampWrite(write, version), now };
+      const statement = replaceStatement(tables, { seen, row, attempt: write.attempt, patience });
+      const answer = answerOf(only(await ask(statement)));
+      const { now, number: attempt } = answer;
+      if (attempt === null)
+        return judgeStanding({ record: recordOf(answer, seen.identity), now }, { seen, write, patience });
+      const record = stampWrite(write, { attempt, revision: seen.revision + 1, now });
+      return { kind: "replaced", record, now };
     },
   };
 }
@@ -86,7 +75,7 @@ interface Tried {
   readonly patience: Patience;
 }
 
-/** What a compare-and-set that changed nothing met, as a statement begun after it sees it. */
+/** What a compare-and-set that changed nothing met, as a look begun after it sees it. */
 function judgeStanding({ record, now }: Looked, { seen, write, patience }: Tried): Replaced {
   if (record === null) return { kind: "stale", record, now };
   if (record.writeId === write.writeId) return { kind: "replaced", record, now };
