@@ -1,6 +1,6 @@
 import type { RecordWrite } from "../core/record.ts";
 import { isPromise } from "../engine/command.ts";
-import { step } from "../engine/driver.ts";
+import { step } from "../engine/step.ts";
 import type {
   Awaitable,
   Fenced,

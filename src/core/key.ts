@@ -47,7 +47,7 @@ function checkName(noun: string, value: unknown): CheckedName {
       `The ${noun} is damaged Unicode: it has half of a surrogate pair. Encode binary keys as text.`,
     );
   }
-  if (value.length > maxNameBytes || utf8Length(value) > maxNameBytes) {
+  if (value.length * 3 > maxNameBytes && utf8Length(value) > maxNameBytes) {
     return invalid(`The ${noun} is longer than ${maxNameBytes} bytes in UTF-8; use a hash of it.`);
   }
   return { kind: "valid", value };
@@ -59,6 +59,7 @@ function invalid(reason: string): CheckedName {
 
 const loneSurrogate = /\p{Surrogate}/u;
 
+/** No more than three bytes for a code unit. */
 function utf8Length(text: string): number {
   let length = 0;
   for (const character of text) {

@@ -1,6 +1,7 @@
+import { keptInProgress, keptUnknown } from "./kept.ts";
 import type { InProgress, RecordWrite, Step, Unknown } from "./record.ts";
 import type { OpenMark } from "./step.ts";
-import { keptInProgress, keptUnknown, release, type Writing } from "./transition.ts";
+import { release, type Writing } from "./transition.ts";
 import { judgeOpenMarks } from "./verdict.ts";
 
 /** What became of a step whose call was open. */

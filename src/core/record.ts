@@ -152,36 +152,69 @@ export interface Seen {
 
 /** The version that `write` becomes when a store keeps it at `now`. */
 export function stamp(write: RecordWrite, version: Version): KeyRecord {
-  const instant = (due: Due): Instant => ("at" in due ? due.at : version.updatedAt + due.inMs);
-  const orNull = (due: Due | null): Instant | null => (due === null ? null : instant(due));
-  const { attempt, revision, updatedAt } = version;
-  const common = {
-    attempt,
-    revision,
-    updatedAt,
-    steps: new Map([...write.steps].map(([name, step]) => [name, stampStep(step, instant)] as const)),
-    createdAt: instant(write.createdAt),
-    claimedAt: instant(write.claimedAt),
-  };
+  const { updatedAt } = version;
+  const common = commonOf(write, version);
   switch (write.state) {
     case "in_progress":
-      return { ...write, ...common, leaseUntil: instant(write.leaseUntil) };
+      return Object.assign(common, {
+        state: write.state,
+        leaseUntil: instantOf(write.leaseUntil, updatedAt),
+      });
     case "released":
+      return Object.assign(common, {
+        state: write.state,
+        retainUntil: instantOf(write.retainUntil, updatedAt),
+      });
     case "completed":
     case "failed_permanent":
-      return { ...write, ...common, retainUntil: instant(write.retainUntil) };
+      return Object.assign(common, {
+        state: write.state,
+        answer: write.answer,
+        retainUntil: instantOf(write.retainUntil, updatedAt),
+      });
     case "unknown":
-      return {
-        ...write,
-        ...common,
-        nextLookAt: orNull(write.nextLookAt),
-        retainUntil: orNull(write.retainUntil),
-      };
+      return Object.assign(common, {
+        state: write.state,
+        evidence: write.evidence,
+        looks: write.looks,
+        disposition: write.disposition,
+        nextLookAt: write.nextLookAt && instantOf(write.nextLookAt, updatedAt),
+        retainUntil: write.retainUntil && instantOf(write.retainUntil, updatedAt),
+      });
   }
 }
 
-function stampStep(step: StepOf<Due>, instant: (due: Due) => Instant): Step {
+/** Every request comes through here, so that the members are named one by one: see `kept` of the transitions. */
+function commonOf(write: RecordWrite, { attempt, revision, updatedAt }: Version) {
+  return {
+    identity: write.identity,
+    operation: write.operation,
+    effects: write.effects,
+    fingerprint: write.fingerprint,
+    owner: write.owner,
+    writeId: write.writeId,
+    reference: write.reference,
+    correlationId: write.correlationId,
+    attempt,
+    revision,
+    updatedAt,
+    steps: stampSteps(write.steps, updatedAt),
+    createdAt: instantOf(write.createdAt, updatedAt),
+    claimedAt: instantOf(write.claimedAt, updatedAt),
+  };
+}
+
+/** The instant that a time means in a write at `now`. */
+function instantOf(due: Due, now: Instant): Instant {
+  return "at" in due ? due.at : now + due.inMs;
+}
+
+function stampSteps(steps: ReadonlyMap<string, StepOf<Due>>, now: Instant): ReadonlyMap<string, Step> {
+  return new Map([...steps].map(([name, step]) => [name, stampStep(step, now)] as const));
+}
+
+function stampStep(step: StepOf<Due>, now: Instant): Step {
   if (step.state === "clear") return step;
-  const validUntil = step.validUntil === null ? null : instant(step.validUntil);
-  return { ...step, openedAt: instant(step.openedAt), validUntil };
+  const validUntil = step.validUntil === null ? null : instantOf(step.validUntil, now);
+  return { ...step, openedAt: instantOf(step.openedAt, now), validUntil };
 }

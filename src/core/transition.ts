@@ -1,3 +1,4 @@
+import { kept, keptInProgress, keptUnknown, NO_STEPS, standingSteps } from "./kept.ts";
 import type {
   Answer,
   Disposition,
@@ -43,8 +44,7 @@ export interface Writing {
 const NOW: Due = { inMs: 0 };
 
 /** (absent) → in_progress */
-export function claim(request: Claim): RecordWrite {
-  // Named one by one: every request comes through here, and a copy of "all but one" costs many times as much.
+export function claim(request: Claim): Extract<RecordWrite, { state: "in_progress" }> {
   return {
     identity: request.identity,
     operation: request.operation,
@@ -65,13 +65,18 @@ export function claim(request: Claim): RecordWrite {
 
 /** (absent) → released: a claim that was given up; should it arrive after all, it finds its key taken. */
 export function renounce(request: Claim, change: { readonly retainMs: number }): RecordWrite {
-  const { leaseMs: _leaseMs, ...rest } = request;
   return {
-    ...rest,
+    identity: request.identity,
+    operation: request.operation,
+    effects: request.effects,
+    fingerprint: request.fingerprint,
+    owner: request.owner,
+    writeId: request.writeId,
+    correlationId: request.correlationId,
+    steps: NO_STEPS,
     state: "released",
     attempt: "next",
     reference: null,
-    steps: new Map(),
     createdAt: NOW,
     claimedAt: NOW,
     retainUntil: { inMs: change.retainMs },
@@ -86,12 +91,13 @@ export function renounce(request: Claim, change: { readonly retainMs: number }):
 export function takeOver(record: Released | InProgress | Unknown, request: Claim): RecordWrite {
   const { operation, reference } = record;
   const carriesOn = operation === request.operation || record.state !== "released" || hasProgress(record);
-  const earlier = standing(record).steps;
+  const earlier = standingSteps(record);
   const steps = new Map<string, StepOf<Due>>(carriesOn ? earlier : generations(earlier));
   for (const [name, opened] of request.steps) steps.set(name, reopened(opened, steps.get(name)));
-  const write: RecordWrite = { ...claim(request), steps, createdAt: { at: record.createdAt } };
+  const write = Object.assign(claim(request), { steps, createdAt: { at: record.createdAt } });
   if (!carriesOn) return write;
-  return { ...write, operation, reference, correlationId: record.correlationId ?? request.correlationId };
+  const correlationId = record.correlationId ?? request.correlationId;
+  return Object.assign(write, { operation, reference, correlationId });
 }
 
 /** A record whose retention is over → in_progress: nothing of it carries on but the row. */
@@ -101,7 +107,10 @@ export function claimAnew(_ended: KeyRecord, request: Claim): RecordWrite {
 
 /** in_progress → in_progress with a later end of the lease. */
 export function renew(record: InProgress, change: Writing & { readonly leaseMs: number }): RecordWrite {
-  return { ...kept(record, change), state: "in_progress", leaseUntil: { inMs: change.leaseMs } };
+  return Object.assign(kept(record, change), {
+    state: "in_progress" as const,
+    leaseUntil: { inMs: change.leaseMs },
+  });
 }
 
 /** The same version again under a new write id: the fence that a transaction sets before it touches anything else. */
@@ -111,7 +120,7 @@ export function touch(record: InProgress | Unknown, change: Writing): RecordWrit
 
 /** in_progress → in_progress that remembers what `open` returned. */
 export function refer(record: InProgress, change: Writing & { readonly reference: Uint8Array }): RecordWrite {
-  return { ...keptInProgress(record, change), reference: change.reference };
+  return Object.assign(keptInProgress(record, change), { reference: change.reference });
 }
 
 /** in_progress → in_progress with one step changed: opened, finished, refused or cleared. */
@@ -120,7 +129,7 @@ export function checkpoint(
   change: Writing & { readonly step: string; readonly mark: StepOf<Due> },
 ): RecordWrite {
   const write = keptInProgress(record, change);
-  return { ...write, steps: new Map(write.steps).set(change.step, change.mark) };
+  return Object.assign(write, { steps: new Map(write.steps).set(change.step, change.mark) });
 }
 
 /** in_progress or unknown → completed (the work finished) or failed_permanent (a definite refusal, no effect). */
@@ -138,7 +147,7 @@ export function conclude(
   const steps =
     change.step === undefined ? write.steps : new Map(write.steps).set(change.step.name, change.step.mark);
   const { state, answer } = change;
-  return { ...write, steps, state, answer, retainUntil: { inMs: change.retainMs } };
+  return Object.assign(write, { steps, state, answer, retainUntil: { inMs: change.retainMs } });
 }
 
 /** A claim and its outcome in one write: (absent), released, … → completed or failed_permanent, without a state between. */
@@ -152,9 +161,11 @@ export function concludeClaim(
   },
 ): RecordWrite {
   if (claimed.state !== "in_progress") throw new Error(`A claim cannot be ${claimed.state}.`);
-  const { retainMs, ...outcome } = change;
   return {
-    ...outcome,
+    state: change.state,
+    attempt: change.attempt,
+    answer: change.answer,
+    writeId: change.writeId,
     identity: claimed.identity,
     operation: claimed.operation,
     effects: claimed.effects,
@@ -165,7 +176,7 @@ export function concludeClaim(
     reference: claimed.reference,
     createdAt: claimed.createdAt,
     claimedAt: claimed.claimedAt,
-    retainUntil: { inMs: retainMs },
+    retainUntil: { inMs: change.retainMs },
   };
 }
 
@@ -183,7 +194,7 @@ export function release(
     const generation = step.generation + (change.cancelled?.has(name) ? 1 : 0);
     steps.set(name, step.state === "open" ? { state: "clear", generation } : step);
   }
-  return { ...write, steps, state: "released", retainUntil: { inMs: change.retainMs } };
+  return Object.assign(write, { steps, state: "released" as const, retainUntil: { inMs: change.retainMs } });
 }
 
 /** How an outcome came to be unknown, and who is to end it. */
@@ -201,15 +212,14 @@ export function doubt(
 ): RecordWrite {
   const { evidence, disposition, nextLookAt } = change.doubt;
   const retainUntil = disposition === "hold" ? { inMs: change.heldRetainMs } : null;
-  return {
-    ...kept(record, change),
-    state: "unknown",
+  return Object.assign(kept(record, change), {
+    state: "unknown" as const,
     evidence,
     disposition,
     nextLookAt,
     retainUntil,
     looks: 0,
-  };
+  });
 }
 
 /** unknown → unknown taken over by a reconciler: the former owner is fenced, other reconcilers wait for its lease. */
@@ -251,13 +261,6 @@ export function seen(record: KeyRecord): Seen {
   return { identity: record.identity, owner: record.owner, revision: record.revision };
 }
 
-/** A step as it stands, to be written again unchanged. */
-export function standingStep(step: StepOf<number>): StepOf<Due> {
-  if (step.state === "clear") return step;
-  const validUntil = step.validUntil === null ? null : { at: step.validUntil };
-  return { ...step, openedAt: { at: step.openedAt }, validUntil };
-}
-
 function reopened(opened: StepOf<Due>, earlier: StepOf<Due> | undefined): StepOf<Due> {
   if (earlier === undefined) return opened;
   // An open mark stays: the provider's memory of our key began with the first call, and that call is still in doubt.
@@ -267,34 +270,4 @@ function reopened(opened: StepOf<Due>, earlier: StepOf<Due> | undefined): StepOf
 
 function generations(steps: ReadonlyMap<string, StepOf<Due>>): ReadonlyMap<string, StepOf<Due>> {
   return new Map([...steps].map(([name, { generation }]) => [name, { state: "clear", generation }] as const));
-}
-
-function standing(record: KeyRecord) {
-  const steps = new Map([...record.steps].map(([name, step]) => [name, standingStep(step)] as const));
-  const { identity, operation, effects, fingerprint, owner, reference, correlationId, attempt } = record;
-  const createdAt: Due = { at: record.createdAt };
-  const claimedAt: Due = { at: record.claimedAt };
-  return {
-    ...{ identity, operation, effects, fingerprint, owner, reference, correlationId, attempt },
-    ...{ steps, createdAt, claimedAt },
-  };
-}
-
-function kept(record: KeyRecord, change: Writing) {
-  return { ...standing(record), writeId: change.writeId };
-}
-
-export function keptInProgress(record: InProgress, change: Writing): RecordWrite & { state: "in_progress" } {
-  return { ...kept(record, change), state: "in_progress" as const, leaseUntil: { at: record.leaseUntil } };
-}
-
-export function keptUnknown(record: Unknown, change: Writing): RecordWrite & { state: "unknown" } {
-  const { evidence, looks, disposition } = record;
-  const nextLookAt = record.nextLookAt === null ? null : { at: record.nextLookAt };
-  const retainUntil = record.retainUntil === null ? null : { at: record.retainUntil };
-  return {
-    ...kept(record, change),
-    state: "unknown" as const,
-    ...{ evidence, looks, disposition, nextLookAt, retainUntil },
-  };
 }

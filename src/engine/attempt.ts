@@ -4,6 +4,7 @@ import { conclude, type Doubt, doubt, release, touch } from "../core/transition.
 import { judgeDeath } from "../core/verdict.ts";
 import { OncekeyError, OutcomeUnknown } from "../errors.ts";
 import type { Awaitable } from "../stores/store.ts";
+import { ABORTING, type Aborting, addSignal } from "./aborting.ts";
 import type { Answered } from "./begin.ts";
 import { type Checkpoints, checkpointsOf } from "./checkpoint.ts";
 import type { Context } from "./context.ts";
@@ -38,6 +39,8 @@ export interface Attempt<Tx> extends Checkpoints {
   readonly number: number;
   /** Aborts at `requestTimeout`, and when the key is lost; not when the client hangs up. */
   readonly signal: AbortSignal;
+  /** The same for the engine's own parts. */
+  readonly [ABORTING]: Aborting;
   /** The record as this attempt last wrote it. */
   readonly record: () => Held;
   readonly downstreamKey: (step: string) => string;
@@ -71,46 +74,81 @@ export interface Start {
 }
 
 export function createAttempt<Tx>(context: Context<Tx>, start: Start): Attempt<Tx> {
-  const { identity, operation, attempt: number } = start.record;
-  const holding = createHolding(context, start.record, start.startedMs);
+  const { record, onEnded } = start;
+  const { identity, operation, effects } = record;
+  const holding = createHolding(context, record, start.startedMs);
   const stop = keepAlive(context, holding, start.maxRunMs);
   let ended = false;
   const closing = (write: () => Promise<Ended>) => {
     stop();
-    return heldFor(context, operation, lastWrite(holding, write).finally(start.onEnded));
+    return heldFor(context, operation, lastWrite(holding, write).finally(onEnded));
   };
   const endBy: Attempt<Tx>["endBy"] = async (ending) => {
-    if (ended) throw alreadyEnded(start.record);
+    if (ended) throw alreadyEnded(record);
     ended = true;
     return await closing(() => ending(holding.held(), holding.leaseEndMs()));
   };
-  const end = (next: (record: Held) => RecordWrite) => endBy(() => writeWhatFits(holding, next));
-  return {
-    ...{ identity, operation, number, signal: holding.signal, record: holding.held, endBy },
-    ...checkpointsOf(context, holding),
-    downstreamKey: (step) => downstreamKey(context.namespace, holding.held(), step),
-    watched: (run) => context.watch.within({ ...start.record, hasEnded: () => ended }, run),
-    transaction: once(operation, async (run) => {
-      if (ended) throw alreadyEnded(start.record);
-      const transacted = await transact(context, holding, run);
-      // An ending may have been asked for while it was committing; the commit is the ending then.
-      ended ||= transacted.kind === "committed";
-      if (transacted.kind === "undone") return transacted;
-      stop();
-      start.onEnded();
-      return transacted;
-    }),
-    ...endings(context, end),
-    abandon: async (reason) => {
-      if (ended) return { kind: "unkept" };
-      holding.abort(new OutcomeUnknown(reason));
-      const next = (record: Held) => judged(context, record, reason);
-      return await closing(async () => keptOrLost(await holding.write(next)));
-    },
+  const transaction = async <T>(run: (tx: Tx) => Awaitable<Worked<T>>): Promise<Transacted<T>> => {
+    if (ended) throw alreadyEnded(record);
+    const transacted = await transact(context, holding, run);
+    // An ending may have been asked for while it was committing; the commit is the ending then.
+    ended ||= transacted.kind === "committed";
+    if (transacted.kind === "undone") return transacted;
+    stop();
+    onEnded();
+    return transacted;
   };
+  const abandon = async (reason: string): Promise<Ended> => {
+    if (ended) return { kind: "unkept" };
+    holding.aborting.abort(new OutcomeUnknown(reason));
+    const next = (held: Held) => judged(context, held, reason);
+    return await closing(async () => keptOrLost(await holding.write(next)));
+  };
+  const hasEnded = () => ended;
+  const watched = <T>(run: () => Awaitable<T>) =>
+    context.watch.within({ identity, operation, effects, hasEnded }, run);
+  return madeOf(context, holding, { record, watched, transaction, endBy, abandon });
 }
 
-export function alreadyEnded({ attempt, operation }: InProgress): OncekeyError {
+interface Parts<Tx> extends Pick<Attempt<Tx>, "watched" | "endBy" | "abandon"> {
+  readonly record: InProgress;
+  readonly transaction: <T>(run: (tx: Tx) => Awaitable<Worked<T>>) => Promise<Transacted<T>>;
+}
+
+function madeOf<Tx>(
+  context: Context<Tx>,
+  holding: Holding,
+  { record, watched, transaction, endBy, abandon }: Parts<Tx>,
+): Attempt<Tx> {
+  const { identity, operation, attempt: number } = record;
+  const end = (next: (held: Held) => RecordWrite) => endBy(() => writeWhatFits(holding, next));
+  const { checkpoint, learn } = checkpointsOf(context, holding);
+  const attempt = {
+    identity,
+    operation,
+    number,
+    [ABORTING]: holding.aborting,
+    record: holding.held,
+    downstreamKey: (step: string) => downstreamKey(context.namespace, holding.held(), step),
+    watched,
+    transaction: atMostOnce(operation, transaction),
+    complete: (answer: Answer) => end((held) => concludedBy(context, held, "completed", answer)),
+    fail: (answer: Answer) => end((held) => concludedBy(context, held, "failed_permanent", answer)),
+    release: () => end((held) => releasedBy(context, held)),
+    doubt: (reasoned: Doubt) => end((held) => doubtedBy(context, held, reasoned)),
+    abandon,
+    endBy,
+    checkpoint,
+    learn,
+  };
+  addSignal(attempt);
+  return attempt;
+}
+
+export function alreadyEnded({
+  attempt,
+  operation,
+}: Pick<InProgress, "attempt" | "operation">): OncekeyError {
   return new OncekeyError("attempt_ended", `Attempt ${attempt} of ${operation} has already ended.`);
 }
 
@@ -124,9 +162,8 @@ function lastWrite(holding: Holding, write: () => Promise<Ended>): Promise<Ended
 }
 
 function judged<Tx>(context: Context<Tx>, record: Held, reason: string): RecordWrite {
-  const { doubtful, released } = writes(context);
   const verdict = judgeDeath(record, reason);
-  return verdict.kind === "release" ? released(record) : doubtful(record, verdict.doubt);
+  return verdict.kind === "release" ? releasedBy(context, record) : doubtedBy(context, record, verdict.doubt);
 }
 
 /** The work is done even where the store refuses its answer for its size: then the answer goes on record without its body. */
@@ -147,32 +184,28 @@ function fitted(write: RecordWrite, fitting: (answer: Answer) => Answer): Record
   return "answer" in write ? { ...write, answer: fitting(write.answer) } : write;
 }
 
-type End = (next: (record: Held) => RecordWrite) => Promise<Ended>;
-
-/** The versions that end an attempt. */
-function writes<Tx>({ runtime, policy }: Context<Tx>) {
-  const released = (record: Held) =>
-    release(record, { writeId: runtime.newId(), retainMs: policy.releasedRetentionMs });
-  const doubtful = (record: Held, reasoned: Doubt): RecordWrite => {
-    const writeId = runtime.newId();
-    // What its last call came to was heard of in the meantime, and nothing is in doubt any more.
-    if (record.effects === "declared" && openMarks(record.steps).length === 0) return released(record);
-    if (record.state === "unknown") return touch(record, { writeId });
-    return doubt(record, { writeId, doubt: reasoned, heldRetainMs: policy.unknownRetentionMs });
-  };
-  const concluded = (record: Held, state: "completed" | "failed_permanent", answer: Answer) =>
-    conclude(record, { writeId: runtime.newId(), state, answer, retainMs: policy.retentionMs });
-  return { doubtful, released, concluded };
+/** The version that ends an attempt in doubt. */
+function doubtedBy<Tx>(context: Context<Tx>, record: Held, reasoned: Doubt): RecordWrite {
+  // What its last call came to was heard of in the meantime, and nothing is in doubt any more.
+  if (record.effects === "declared" && openMarks(record.steps).length === 0)
+    return releasedBy(context, record);
+  const { runtime, policy } = context;
+  const writeId = runtime.newId();
+  if (record.state === "unknown") return touch(record, { writeId });
+  return doubt(record, { writeId, doubt: reasoned, heldRetainMs: policy.unknownRetentionMs });
 }
 
-function endings<Tx>(context: Context<Tx>, end: End) {
-  const { doubtful, released, concluded } = writes(context);
-  return {
-    complete: (answer: Answer) => end((record) => concluded(record, "completed", answer)),
-    fail: (answer: Answer) => end((record) => concluded(record, "failed_permanent", answer)),
-    release: () => end(released),
-    doubt: (reasoned: Doubt) => end((record) => doubtful(record, reasoned)),
-  };
+function releasedBy<Tx>({ runtime, policy }: Context<Tx>, record: Held): RecordWrite {
+  return release(record, { writeId: runtime.newId(), retainMs: policy.releasedRetentionMs });
+}
+
+function concludedBy<Tx>(
+  { runtime, policy }: Context<Tx>,
+  record: Held,
+  state: "completed" | "failed_permanent",
+  answer: Answer,
+): RecordWrite {
+  return conclude(record, { writeId: runtime.newId(), state, answer, retainMs: policy.retentionMs });
 }
 
 /** Contention may send a transaction back this often before it is given up. */
@@ -183,7 +216,8 @@ async function transact<Tx, T>(
   holding: Holding,
   run: (tx: Tx) => Awaitable<Worked<T>>,
 ): Promise<Transacted<T>> {
-  holding.signal.throwIfAborted();
+  const aborted = holding.aborting.reason();
+  if (aborted !== null) throw aborted;
   const { operation } = holding.held();
   const transacted = await holding.serially(() => {
     const untilMs = holding.leaseEndMs();
@@ -196,7 +230,7 @@ async function transact<Tx, T>(
   return transacted;
 }
 
-export function once<Tx>(
+export function atMostOnce<Tx>(
   operation: string,
   transaction: Attempt<Tx>["transaction"],
 ): Attempt<Tx>["transaction"] {
@@ -216,18 +250,22 @@ function keptOrLost(
 }
 
 /** Waits for the keeping as long as an answer may be held; a failure is told to the listeners, and is not an ending. */
-export async function heldFor<Tx, Other = never>(
-  context: Context<Tx>,
+export function heldFor<Tx, Other = never>(
+  { policy, runtime, emit }: Context<Tx>,
   operation: string,
   writing: Promise<Ended | Other>,
 ): Promise<Ended | Other> {
-  const { policy, runtime, emit } = context;
-  const settled = writing.catch((error: unknown): Ended => {
-    emit({ type: "failure", what: `keeping the outcome of ${operation}`, error });
-    return { kind: "unkept" };
+  return new Promise((resolve) => {
+    const unkept = () => resolve({ kind: "unkept" });
+    const cancel = runtime.after(policy.completionTimeoutMs, unkept);
+    const failed = (error: unknown) => {
+      cancel();
+      emit({ type: "failure", what: `keeping the outcome of ${operation}`, error });
+      unkept();
+    };
+    writing.then((ended) => {
+      cancel();
+      resolve(ended);
+    }, failed);
   });
-  const bound = runtime.timer(policy.completionTimeoutMs);
-  const ended = await Promise.race([settled, bound.expired.then((): Ended => ({ kind: "unkept" }))]);
-  bound.cancel();
-  return ended;
 }

@@ -1,7 +1,7 @@
 import { BEGIN_STEP, NOT_BEGUN } from "../core/begun.ts";
 import type { OnAmbiguous } from "../core/decide.ts";
+import { NO_STEPS } from "../core/kept.ts";
 import type { Due, Effects, Identity, InProgress, StepOf } from "../core/record.ts";
-import type { Claim } from "../core/transition.ts";
 import { ConfigurationError, OncekeyError, RecordCorrupt } from "../errors.ts";
 import { type Attempt, createAttempt, type Ended } from "./attempt.ts";
 import { type Asked, type Claimed, type Final, type Moved, react } from "./claim.ts";
@@ -10,7 +10,15 @@ import type { Context } from "./context.ts";
 import { doubtOfEarlier } from "./disclaim.ts";
 import type { Held } from "./ending.ts";
 import type { Outcome } from "./events.ts";
-import { bindFingerprint, matchFingerprint, type Recognisable, SALT_BYTES } from "./fingerprint.ts";
+import {
+  addFingerprint,
+  BINDING,
+  bindFingerprint,
+  matchFingerprint,
+  type Recognisable,
+  SALT_BYTES,
+} from "./fingerprint.ts";
+import { once } from "./once.ts";
 import { createOneCommitAttempt } from "./one-attempt.ts";
 import { rerunsOf } from "./override.ts";
 import { type Budget, passes } from "./retry.ts";
@@ -44,22 +52,27 @@ export type Answered =
   | { readonly kind: "record_corrupt"; readonly error: RecordCorrupt }
   | { readonly kind: "draining" };
 
-const AT_THE_BEGINNING = [[BEGIN_STEP, NOT_BEGUN]] as const;
+const AT_THE_BEGINNING: ReadonlyMap<string, StepOf<Due>> = new Map([[BEGIN_STEP, NOT_BEGUN]]);
 
 /** The claim of a request as a flow asks for it. */
 export function askedFor<Tx>(
   { runtime, policy }: Context<Tx>,
   request: BeginRequest,
-  steps: ReadonlyMap<string, StepOf<Due>> = new Map(request.effectsBegin === true ? AT_THE_BEGINNING : []),
+  steps: ReadonlyMap<string, StepOf<Due>> = request.effectsBegin === true ? AT_THE_BEGINNING : NO_STEPS,
 ): Asked {
   const { identity, operation, effects, correlationId = null, onAmbiguous = "keep" } = request;
-  const claim: Claim = {
-    ...{ identity, operation, effects, correlationId, steps },
-    fingerprint: bindFingerprint(request.fingerprint, runtime.randomBytes(SALT_BYTES)),
+  const claim = {
+    identity,
+    operation,
+    effects,
+    correlationId,
+    steps,
     owner: runtime.newId(),
     writeId: runtime.newId(),
     leaseMs: policy.leaseMs,
+    [BINDING]: once(() => bindFingerprint(request.fingerprint, runtime.randomBytes(SALT_BYTES))),
   };
+  addFingerprint(claim);
   return {
     claim,
     match: (record) => matchFingerprint(request.fingerprint, record.fingerprint),
@@ -72,7 +85,7 @@ export function askedFor<Tx>(
 export type Begun<Tx> = { readonly kind: "proceed"; readonly attempt: Attempt<Tx> } | Answered;
 
 /** Carries a claim out and turns the failures that a caller must expect into values. Nothing runs without a claim. */
-export async function beginWith<Tx>(
+export function beginWith<Tx>(
   context: Context<Tx>,
   request: BeginRequest,
   asked: Asked,
@@ -83,11 +96,9 @@ export async function beginWith<Tx>(
     ? answeredWhileDraining(context, asked)
     : claimedBy(context, request, asked, { claiming, undo });
   context.beginning.add(beginning);
-  try {
-    return await beginning;
-  } finally {
-    context.beginning.delete(beginning);
-  }
+  const over = () => void context.beginning.delete(beginning);
+  beginning.then(over, over);
+  return beginning;
 }
 
 async function claimedBy<Tx>(

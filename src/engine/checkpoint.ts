@@ -22,19 +22,20 @@ export function checkpointsOf<Tx>({ runtime, policy }: Context<Tx>, holding: Hol
   return {
     checkpoint: async (next) => {
       const written = await holding.serially(() => {
-        holding.signal.throwIfAborted();
+        const aborted = holding.aborting.reason();
+        if (aborted !== null) throw aborted;
         return holding.write(standing(next), policy.storeTimeoutMs);
       });
       if (written.kind === "written" && written.record.state === "in_progress") return;
       if (written.kind === "written")
         holding.lose("A worker judged this attempt dead; its result may still count.");
-      throw lostBy(holding.signal);
+      throw lostBy(holding.aborting.reason());
     },
     learn: (next) => holding.serially(() => holding.write(next)),
   };
 }
 
-function lostBy({ reason }: AbortSignal): LeaseLost {
+function lostBy(reason: Error | null): LeaseLost {
   return reason instanceof LeaseLost
     ? reason
     : new LeaseLost("The key was lost before this could be written.");

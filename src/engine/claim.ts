@@ -63,7 +63,8 @@ export function* claimFlow(asked: Asked, budget: Budget): Flow<Claimed> {
   for (let round = 0; round < ROUNDS; round++) {
     standing ??= yield* persist(budget, () => insert(draft));
     const next = react(asked, standing);
-    if (next.kind !== "write") return { ...next, moved };
+    if (next.kind === "claimed") return { kind: next.kind, record: next.record, moved };
+    if (next.kind === "final") return { kind: next.kind, decision: next.decision, moved };
     const { record, write } = next;
     const replaced: Replaced = yield* persist(
       budget,
@@ -106,7 +107,9 @@ export type Reaction =
 export function react(asked: Asked, standing: Pick<Standing, "record" | "now">): Reaction {
   const { record, now } = standing;
   const { owner } = asked.claim;
-  const decision = decide({ record, now, owner, match: asked.match(record), onAmbiguous: asked.onAmbiguous });
+  // Its own record is of its own request, whatever that is.
+  const match = record.owner === owner ? "same" : asked.match(record);
+  const decision = decide({ record, now, owner, match, onAmbiguous: asked.onAmbiguous });
   switch (decision.kind) {
     case "run":
       return { kind: "claimed", record: decision.record };

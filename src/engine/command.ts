@@ -106,6 +106,11 @@ export interface FencedCommand<Tx> {
   readonly done: (fenced: Fenced<void>) => void;
 }
 
+/*
+ * A generator function inside another function is made anew with each call, and then has a shape of its own, which keeps
+ * all that it sees until the next full collection of garbage. So every flow and unit is a function of a module.
+ */
+
 export function* insert(write: RecordWrite): Generator<InsertCommand, Standing, void> {
   const reply = slot<Standing>();
   yield { op: "insert", write, done: reply.put };
@@ -147,12 +152,12 @@ export function* clock(): Generator<ClockCommand, number, void> {
 }
 
 export function* pause(upToMs: number): Generator<PauseCommand, void, void> {
-  yield { op: "pause", upToMs, done: () => {} };
+  yield { op: "pause", upToMs, done: nothing };
 }
 
 export function* call<T>(name: string, run: () => Awaitable<T>): Generator<CallCommand, T, void> {
   const reply = slot<T>();
-  yield { op: "call", name, run: () => following(run(), reply.put), done: () => {} };
+  yield { op: "call", name, run: () => following(run(), reply.put), done: nothing };
   return reply.take();
 }
 
@@ -161,13 +166,14 @@ export function* transaction<T, Tx>(
   unit: (tx: Tx) => Unit<UnitEnd<T>>,
 ): Generator<TransactionCommand<Tx>, T, void> {
   const reply = slot<T>();
-  function* kept(tx: Tx): Unit<UnitEnd<void>> {
-    const { kind, value } = yield* unit(tx);
-    reply.put(value);
-    return { kind, value: undefined };
-  }
-  yield { op: "transaction", unit: kept, withinMs, done: () => {} };
+  yield { op: "transaction", unit: (tx) => keptEnd(unit(tx), reply), withinMs, done: nothing };
   return reply.take();
+}
+
+function* keptEnd<T>(unit: Unit<UnitEnd<T>>, reply: Slot<T>): Unit<UnitEnd<void>> {
+  const { kind, value } = yield* unit;
+  reply.put(value);
+  return { kind, value: undefined };
 }
 
 function* fenced<T, Tx>(
@@ -177,14 +183,25 @@ function* fenced<T, Tx>(
 ): Generator<FencedCommand<Tx>, Fenced<T>, void> {
   const ended = slot<Fenced<void>>();
   const worked = slot<T>();
-  function* kept(tx: Tx, number: number | null): Unit<FencedEnd<void>> {
-    const end = yield* unit(tx, number);
-    worked.put(end.value);
-    return { ...end, value: undefined };
-  }
+  const kept = (tx: Tx, number: number | null) => keptWork(unit(tx, number), worked);
   yield { op: "fenced", ground, unit: kept, withinMs, done: ended.put };
   const end = ended.take();
-  return end.kind === "committed" || end.kind === "rolled_back" ? { ...end, value: worked.take() } : end;
+  switch (end.kind) {
+    case "committed":
+      return { kind: end.kind, record: end.record, now: end.now, value: worked.take() };
+    case "rolled_back":
+      return { kind: end.kind, value: worked.take() };
+    case "refused":
+    case "busy":
+      return end;
+  }
+}
+
+function* keptWork<T>(unit: Unit<FencedEnd<T>>, worked: Slot<T>): Unit<FencedEnd<void>> {
+  const end = yield* unit;
+  worked.put(end.value);
+  if (end.kind === "rollback") return { kind: end.kind, value: undefined };
+  return { kind: end.kind, write: end.write, value: undefined };
 }
 
 /** The same until a time on our own monotonic clock: a later try has only what is left. */
@@ -208,7 +225,12 @@ export function following<T, U>(value: Awaitable<T>, next: (value: T) => U): Awa
 }
 
 /** Carries a typed reply from the driver into the flow. */
-function slot<T>(): { readonly put: (value: T) => void; readonly take: () => T } {
+interface Slot<T> {
+  readonly put: (value: T) => void;
+  readonly take: () => T;
+}
+
+function slot<T>(): Slot<T> {
   let held: { readonly value: T } | undefined;
   return {
     put: (value) => {
@@ -220,3 +242,5 @@ function slot<T>(): { readonly put: (value: T) => void; readonly take: () => T }
     },
   };
 }
+
+function nothing(): void {}

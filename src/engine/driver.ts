@@ -1,16 +1,24 @@
 import { StoreUnavailable } from "../errors.ts";
-import type { Awaitable, FencedEnd, Settling, Store, TransactionalStore, Within } from "../stores/store.ts";
+import type {
+  Awaitable,
+  Fenced,
+  FencedEnd,
+  Settling,
+  Store,
+  TransactionalStore,
+  Within,
+} from "../stores/store.ts";
 import {
   type Command,
   type FencedCommand,
   following,
-  isPromise,
   type StoreCommand,
   type TransactionCommand,
   type UnitCommand,
   type UnitRunning,
 } from "./command.ts";
 import type { Runtime } from "./runtime.ts";
+import { step } from "./step.ts";
 import type { Ours, Theirs } from "./watch.ts";
 
 /** Carries flows out on a real store, with promises. */
@@ -41,94 +49,49 @@ export interface World<Tx> {
 
 export function createDriver<Tx>(world: World<Tx>): Driver<Tx> {
   return {
-    drive: async (flow, { untilMs } = { untilMs: Number.POSITIVE_INFINITY }) =>
+    drive: async (flow, { untilMs } = UNBOUND) =>
       await step(flow, (command) => performCommand(world, command, untilMs)),
   };
 }
 
-/**
- * Runs a flow as far as its commands answer at once, and on with promises from the first that does not. That is how
- * one unit serves SQLite, whose transactions must not wait, and the others.
- */
-export function step<C, T>(
-  flow: Generator<C, T, void>,
-  perform: (command: C) => Awaitable<void>,
-): Awaitable<T> {
-  let next = flow.next();
-  while (next.done !== true) {
-    let performed: Awaitable<void>;
-    try {
-      performed = perform(next.value);
-    } catch (error) {
-      next = flow.throw(error);
-      continue;
-    }
-    if (isPromise(performed)) return stepOn(flow, performed, perform);
-    next = flow.next();
-  }
-  return next.value;
-}
-
-async function stepOn<C, T>(
-  flow: Generator<C, T, void>,
-  first: PromiseLike<void>,
-  perform: (command: C) => Awaitable<void>,
-): Promise<T> {
-  let performed: Awaitable<void> = first;
-  for (;;) {
-    const next = await resume(flow, performed);
-    if (next.done === true) return next.value;
-    performed = new Promise((resolve) => resolve(perform(next.value)));
-  }
-}
-
-async function resume<C, T>(
-  flow: Generator<C, T, void>,
-  performed: Awaitable<void>,
-): Promise<IteratorResult<C, T>> {
-  try {
-    await performed;
-  } catch (error) {
-    return flow.throw(error);
-  }
-  return flow.next();
-}
+const UNBOUND: Bound = { untilMs: Number.POSITIVE_INFINITY };
 
 function performCommand<Tx>(
   world: World<Tx>,
   command: Command | UnitRunning<Tx>,
-  untilMs: number | (() => number),
+  untilMs: Bound["untilMs"],
 ): Awaitable<void> {
-  const bounded = (ms: number) => {
-    const until = typeof untilMs === "function" ? untilMs() : untilMs;
-    return Math.max(1, Math.min(ms, until - world.runtime.monotonicMs()));
-  };
+  const { runtime, ours, storeTimeoutMs } = world;
   switch (command.op) {
     case "insert":
     case "replace":
     case "read":
-    case "due":
-      return inTime(world, bounded(world.storeTimeoutMs), () =>
-        world.ours(() => performStore(world.store, command)),
-      );
+    case "due": {
+      const work = ours(() => performStore(world.store, command));
+      return inTime(world, bounded(world, storeTimeoutMs, untilMs), work);
+    }
     case "transaction":
-      return inTime(world, bounded(command.withinMs), (givenUp) =>
-        world.ours((theirs) => performTransaction(world, command, { givenUp, theirs })),
-      );
-    case "fenced":
-      return inTime(world, command.withinMs, (givenUp) => {
-        const beginMs = bounded(Math.min(command.withinMs, world.storeTimeoutMs));
-        return world.ours((theirs) => performFenced(world, command, { givenUp, theirs, beginMs }));
-      });
+      return performTransaction(world, command, bounded(world, command.withinMs, untilMs));
+    case "fenced": {
+      const beginMs = bounded(world, Math.min(command.withinMs, storeTimeoutMs), untilMs);
+      return performFenced(world, command, beginMs);
+    }
     case "clock":
-      return command.done(world.runtime.monotonicMs());
+      return command.done(runtime.monotonicMs());
     case "pause": {
       const half = command.upToMs / 2;
-      return world.runtime.sleep(half + half * world.runtime.random()).then(command.done);
+      return runtime.sleep(half + half * runtime.random()).then(command.done);
     }
     case "call":
       return command.run();
   }
+}
+
+/** What a command may take, where no more than the time until then is left. */
+function bounded<Tx>({ runtime }: World<Tx>, ms: number, untilMs: Bound["untilMs"]): number {
+  const until = typeof untilMs === "function" ? untilMs() : untilMs;
+  if (until === Number.POSITIVE_INFINITY) return Math.max(1, ms);
+  return Math.max(1, Math.min(ms, until - runtime.monotonicMs()));
 }
 
 function performStore(store: Store, command: StoreCommand): Promise<void> {
@@ -144,71 +107,90 @@ function performStore(store: Store, command: StoreCommand): Promise<void> {
   }
 }
 
-interface Waiting {
-  readonly givenUp: () => boolean;
-  readonly theirs: Theirs;
-}
-
 /** A unit that nobody waits for any more is rolled back at its end: what it claimed nobody would run. */
-async function performTransaction<Tx>(
-  { transactions }: World<Tx>,
-  command: TransactionCommand<Tx>,
-  { givenUp, theirs }: Waiting,
-): Promise<void> {
-  if (transactions === null) throw withoutTransactions();
-  const bounds = { idleMs: command.withinMs };
-  await transactions.transaction((tx) => {
-    const within = transactions.within(tx);
-    const ended = step(command.unit(tx), (inner) => performUnit(within, inner, theirs));
-    return following(ended, (end) => (givenUp() ? { kind: "rollback", value: end.value } : end));
-  }, bounds);
-  command.done();
-}
-
-async function performFenced<Tx>(
+function performTransaction<Tx>(
   world: World<Tx>,
-  { ground, unit, withinMs, done }: FencedCommand<Tx>,
-  { givenUp, theirs, beginMs }: Waiting & { readonly beginMs: number },
+  { unit, withinMs, done }: TransactionCommand<Tx>,
+  boundMs: number,
 ): Promise<void> {
   const { transactions } = world;
   if (transactions === null) throw withoutTransactions();
-  const beginning = beginningOf(world, beginMs);
-  const work = (tx: Tx, number: number | null): Awaitable<FencedEnd<void>> => {
-    beginning.over();
-    if (givenUp() || beginning.isLate()) return UNDONE;
+  let givenUp = false;
+  const giveUp = () => {
+    givenUp = true;
+  };
+  const work = (theirs: Theirs) => (tx: Tx) => {
+    const inside = transactions.within(tx);
+    const ended = step(unit(tx), (inner) => performUnit(inside, inner, theirs));
+    return following(ended, (end) => (givenUp ? { kind: "rollback" as const, value: end.value } : end));
+  };
+  const transacted = world.ours((theirs) => transactions.transaction(work(theirs), { idleMs: withinMs }));
+  return inTime(world, boundMs, transacted.then(done), giveUp);
+}
+
+/** How far a fenced unit has come for whoever waits for it. */
+interface Stage {
+  now: "beginning" | "begun" | "too late" | "given up";
+}
+
+/**
+ * A unit that cannot begin within the store's time meets a store out of reach, however long its work may take. One timer
+ * serves both bounds: when it rings for the first one, nearly every unit has ended.
+ */
+function performFenced<Tx>(world: World<Tx>, command: FencedCommand<Tx>, beginMs: number): Promise<void> {
+  const { runtime, onLateFailure } = world;
+  const { withinMs, done } = command;
+  const untilMs = runtime.monotonicMs() + withinMs;
+  const stage: Stage = { now: "beginning" };
+  return new Promise((resolve, reject) => {
+    const fenced = fencedIn(world, command, stage);
+    const giveUp = () => {
+      stage.now = "given up";
+      reject(unanswered(withinMs));
+    };
+    let cancel = runtime.after(beginMs, () => {
+      if (stage.now === "begun") {
+        cancel = runtime.after(Math.max(0, untilMs - runtime.monotonicMs()), giveUp);
+        return;
+      }
+      stage.now = "too late";
+      reject(notBegun(beginMs));
+    });
+    const ended = (end: Fenced<void>) => {
+      cancel();
+      done(end);
+      resolve();
+    };
+    const failed = (error: unknown) => {
+      cancel();
+      reject(error);
+      if (stage.now === "given up") onLateFailure(error); // one that began too late did nothing
+    };
+    fenced.then(ended, failed);
+  });
+}
+
+function fencedIn<Tx>(
+  { transactions, ours }: World<Tx>,
+  { ground, unit, withinMs }: FencedCommand<Tx>,
+  stage: Stage,
+): Promise<Fenced<void>> {
+  if (transactions === null) throw withoutTransactions();
+  const isLeft = () => stage.now === "too late" || stage.now === "given up";
+  const work = (theirs: Theirs) => (tx: Tx, number: number | null) => {
+    if (isLeft()) return UNDONE;
+    stage.now = "begun";
     const inside = transactions.within(tx);
     const ended = step(unit(tx, number), (inner) => performUnit(inside, inner, theirs));
-    return following(ended, (end) => (givenUp() ? UNDONE : end));
+    return following(ended, (end) => (isLeft() ? UNDONE : end));
   };
-  try {
-    const fenced = transactions.fenced(ground, work, { idleMs: withinMs });
-    fenced.catch(() => {}); // told by the race, or by nobody once the beginning was too late
-    done(await Promise.race([fenced, beginning.late]));
-  } finally {
-    beginning.over();
-  }
+  return ours((theirs) => transactions.fenced(ground, work(theirs), { idleMs: withinMs }));
 }
 
 const UNDONE: FencedEnd<void> = { kind: "rollback", value: undefined };
 
 function withoutTransactions(): Error {
   return new Error("A flow asked for a transaction of a store that has none.");
-}
-
-/** A unit that cannot begin within the store's time meets a store out of reach, however long its work may take. */
-function beginningOf<Tx>({ runtime }: World<Tx>, boundMs: number) {
-  let late = false;
-  const bound = runtime.timer(boundMs);
-  return {
-    over: bound.cancel,
-    isLate: () => late,
-    late: bound.expired.then((): never => {
-      late = true;
-      throw new StoreUnavailable(
-        `The store did not begin a transaction within ${Math.round(boundMs)} ms. Nothing was run.`,
-      );
-    }),
-  };
 }
 
 function performUnit(within: Within, command: UnitCommand, theirs: Theirs): Awaitable<void> {
@@ -227,26 +209,41 @@ function performUnit(within: Within, command: UnitCommand, theirs: Theirs): Awai
 }
 
 /** Stops waiting at the bound. What the store does afterwards is settled by repeating the same write. */
-async function inTime<Tx>(
-  world: World<Tx>,
+function inTime<Tx>(
+  { runtime, onLateFailure }: World<Tx>,
   boundMs: number,
-  begin: (givenUp: () => boolean) => Promise<void>,
+  work: Promise<void>,
+  onGivenUp: () => void = () => {},
 ): Promise<void> {
-  let given = false;
-  const work = begin(() => given);
-  work.catch((error: unknown) => {
-    if (given) world.onLateFailure(error);
-  });
-  const bound = world.runtime.timer(boundMs);
-  const late = bound.expired.then(() => {
-    given = true;
-    throw new StoreUnavailable(
-      `The store did not answer within ${Math.round(boundMs)} ms; what it was asked to write may still happen.`,
+  return new Promise((resolve, reject) => {
+    let givenUp = false;
+    const cancel = runtime.after(boundMs, () => {
+      givenUp = true;
+      onGivenUp();
+      reject(unanswered(boundMs));
+    });
+    work.then(
+      () => {
+        cancel();
+        resolve();
+      },
+      (error: unknown) => {
+        cancel();
+        reject(error);
+        if (givenUp) onLateFailure(error);
+      },
     );
   });
-  try {
-    await Promise.race([work, late]);
-  } finally {
-    bound.cancel();
-  }
+}
+
+function unanswered(boundMs: number): StoreUnavailable {
+  return new StoreUnavailable(
+    `The store did not answer within ${Math.round(boundMs)} ms; what it was asked to write may still happen.`,
+  );
+}
+
+function notBegun(boundMs: number): StoreUnavailable {
+  return new StoreUnavailable(
+    `The store did not begin a transaction within ${Math.round(boundMs)} ms. Nothing was run.`,
+  );
 }

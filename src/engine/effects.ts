@@ -1,6 +1,7 @@
+import { standingStep } from "../core/kept.ts";
 import { type Learnt, learn, learnLate } from "../core/learning.ts";
 import type { Due, InProgress, Step, StepOf } from "../core/record.ts";
-import { checkpoint, standingStep } from "../core/transition.ts";
+import { checkpoint } from "../core/transition.ts";
 import {
   ConfigurationError,
   LeaseLost,
@@ -10,6 +11,7 @@ import {
   PermanentFailure,
 } from "../errors.ts";
 import type { Awaitable } from "../stores/store.ts";
+import { ABORTING } from "./aborting.ts";
 import type { Attempt } from "./attempt.ts";
 import { codec } from "./codec.ts";
 import type { Context } from "./context.ts";
@@ -161,7 +163,7 @@ async function opened<Tx>(performing: Performing<Tx>, doubted: boolean): Promise
       const writeId = context.runtime.newId();
       return checkpoint(record, { writeId, step: name, mark: openMark(performing, record) });
     });
-    if (!attempt.signal.aborted) return;
+    if (!attempt[ABORTING].isAborted()) return;
     if (!doubted) await attempt.learn(learning(performing, { kind: "not_performed" }));
     gate.refuseClosed(`the effect ${name}`);
   });
@@ -270,5 +272,5 @@ function learning<Tx>(performing: Performing<Tx>, fact: Learnt) {
 }
 
 function isLate<Tx>({ attempt, gate }: Performing<Tx>): boolean {
-  return gate.closed() || attempt.signal.aborted;
+  return gate.closed() || attempt[ABORTING].isAborted();
 }

@@ -3,6 +3,7 @@ import { hasInherited } from "../core/step.ts";
 import { judgeOpenMarks } from "../core/verdict.ts";
 import { NotPerformed, OncekeyError } from "../errors.ts";
 import type { Awaitable } from "../stores/store.ts";
+import { ABORTING } from "./aborting.ts";
 import type { Attempt, Ended, NotOurs } from "./attempt.ts";
 import { type Answered, askedFor, type BeginRequest, beginWith } from "./begin.ts";
 import type { Context } from "./context.ts";
@@ -76,9 +77,8 @@ async function perform<Tx>(
   attempt: Attempt<Tx>,
   execution: Execution<Tx>,
 ): Promise<Performed> {
-  const { signal } = attempt;
-  const performing = () => execution.perform(attempt.record(), signal);
-  const ran = await settled(() => attempt.watched(performing), signal);
+  const performing = () => execution.perform(attempt.record(), attempt.signal);
+  const ran = await settled(() => attempt.watched(performing), attempt[ABORTING]);
   switch (ran.kind) {
     case "returned":
       return { kind: "result", result: ran.value };

@@ -1,6 +1,7 @@
-import { createHmac, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
 import type { Match } from "../core/decide.ts";
 import type { Fingerprint } from "../core/record.ts";
+import { hmacSha256 } from "./sha256.ts";
 
 /** What a request is, in digests: one of its exact bytes, and one of its value when the mode compares values. */
 export interface Material {
@@ -28,21 +29,38 @@ export function bindFingerprint(request: Recognisable, salt: Uint8Array): Finger
   return {
     version: request.version,
     salt,
-    raw: salted(salt, material.raw),
-    canonical: salted(salt, material.canonical()),
+    raw: hmacSha256(salt, material.raw),
+    canonical: hmacSha256(salt, material.canonical()),
   };
 }
+
+/** Where a claim keeps what its `fingerprint` is made by. */
+export const BINDING: unique symbol = Symbol("oncekey.binding");
+
+interface Bindable {
+  readonly [BINDING]: () => Fingerprint;
+}
+
+/** Gives a claim a fingerprint that is made when it is read: a copy may be answered without. By the means of `addSignal`. */
+export function addFingerprint<T extends Bindable>(
+  target: T,
+): asserts target is T & { readonly fingerprint: Fingerprint } {
+  Object.defineProperty(target, "fingerprint", FINGERPRINT);
+}
+
+const FINGERPRINT: PropertyDescriptor & ThisType<Bindable> = {
+  enumerable: true,
+  get() {
+    return this[BINDING]();
+  },
+};
 
 /** Compares a request with a kept fingerprint, under that fingerprint's own version and salt. */
 export function matchFingerprint(request: Recognisable, kept: Fingerprint): Match {
   const material = request.material(kept.version);
   if (material === null) return "unverifiable";
-  if (equal(salted(kept.salt, material.raw), kept.raw)) return "same";
-  return equal(salted(kept.salt, material.canonical()), kept.canonical) ? "same" : "other";
-}
-
-function salted(salt: Uint8Array, digest: Uint8Array): Uint8Array {
-  return createHmac("sha256", salt).update(digest).digest();
+  if (equal(hmacSha256(kept.salt, material.raw), kept.raw)) return "same";
+  return equal(hmacSha256(kept.salt, material.canonical()), kept.canonical) ? "same" : "other";
 }
 
 function equal(left: Uint8Array, right: Uint8Array): boolean {

@@ -2,7 +2,6 @@ import { renew, touch } from "../core/transition.ts";
 import { OutcomeUnknown } from "../errors.ts";
 import type { Context } from "./context.ts";
 import type { Holding } from "./holding.ts";
-import type { Timer } from "./runtime.ts";
 
 /**
  * Keeps an attempt's lease alive from a third of its length on, until the attempt may run no longer. Tells the attempt
@@ -10,42 +9,36 @@ import type { Timer } from "./runtime.ts";
  */
 export function keepAlive<Tx>(context: Context<Tx>, holding: Holding, maxRunMs: number): () => void {
   const { policy, runtime, emit } = context;
-  const timers = new Set<Timer>();
   let stopped = false;
-  const after = (ms: number, act: () => void) => {
-    const timer = runtime.timer(Math.max(0, ms));
-    timers.add(timer);
-    void timer.expired.then(() => {
-      timers.delete(timer);
-      if (!stopped) act();
-    });
-  };
   const beat = async () => {
-    if (holding.signal.aborted) return;
+    if (holding.aborting.isAborted()) return;
     const judgedDead = await renewLease(context, holding, () => stopped);
     if (stopped) return;
     if (judgedDead) return holding.lose("A worker judged this attempt dead; its result may still count.");
-    after(policy.heartbeatMs, beats);
+    cancelBeat = runtime.after(policy.heartbeatMs, beats);
   };
   const beats = () => {
     beat().catch((error: unknown) => {
       emit({ type: "failure", what: `renewing the lease of ${holding.held().operation}`, error });
-      if (!stopped) after(policy.heartbeatMs, beats);
+      if (!stopped) cancelBeat = runtime.after(policy.heartbeatMs, beats);
     });
   };
+  let cancelLease = () => {};
   const watchLease = () => {
     const leftMs = holding.leaseEndMs() - runtime.monotonicMs();
-    if (leftMs > 0) return after(leftMs, watchLease);
-    holding.lose("The lease ended before it could be renewed.");
+    if (leftMs <= 0) return holding.lose("The lease ended before it could be renewed.");
+    cancelLease = runtime.after(leftMs, watchLease);
   };
-  const timeIsUp = () => holding.abort(new OutcomeUnknown(`The work did not end within ${maxRunMs} ms.`));
-  after(policy.heartbeatMs, beats);
+  const timeIsUp = () =>
+    holding.aborting.abort(new OutcomeUnknown(`The work did not end within ${maxRunMs} ms.`));
+  let cancelBeat = runtime.after(policy.heartbeatMs, beats);
   watchLease();
-  after(maxRunMs, timeIsUp);
+  const cancelLimit = runtime.after(maxRunMs, timeIsUp);
   return () => {
     stopped = true;
-    for (const timer of timers) timer.cancel();
-    timers.clear();
+    cancelBeat();
+    cancelLease();
+    cancelLimit();
   };
 }
 

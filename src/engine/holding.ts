@@ -1,5 +1,6 @@
 import type { InProgress, RecordWrite } from "../core/record.ts";
 import { LeaseLost } from "../errors.ts";
+import { type Aborting, createAborting } from "./aborting.ts";
 import type { Context } from "./context.ts";
 import { type Held, type Written, writeFlow } from "./ending.ts";
 import { createQueue, type Queue } from "./queue.ts";
@@ -7,8 +8,7 @@ import { createQueue, type Queue } from "./queue.ts";
 /** An attempt's hold on its record: the version it wrote last, its writes one after another, and what it learns of a loss. */
 export interface Holding {
   readonly held: () => Held;
-  readonly signal: AbortSignal;
-  readonly abort: (reason: Error) => void;
+  readonly aborting: Aborting;
   /** Everything that writes the record goes through here, so that a heartbeat never makes a completion look stale. */
   readonly serially: Queue;
   /** Writes the next version, until the lease ends or for `withinMs`; call it inside `serially`. */
@@ -22,8 +22,7 @@ export interface Holding {
 export function createHolding<Tx>(context: Context<Tx>, record: InProgress, startedMs: number): Holding {
   const { driver, policy, runtime, emit } = context;
   const { identity, operation, attempt } = record;
-  const controller = new AbortController();
-  const { signal } = controller;
+  const aborting = createAborting();
   let held: Held = record;
   let leaseEndMs = startedMs + policy.leaseMs;
   let lost = false;
@@ -32,7 +31,7 @@ export function createHolding<Tx>(context: Context<Tx>, record: InProgress, star
     if (lost) return;
     lost = true;
     emit({ type: "lease_lost", operation, identity, attempt });
-    controller.abort(new LeaseLost(reason));
+    aborting.abort(new LeaseLost(reason));
   };
   const write: Holding["write"] = async (next, withinMs) => {
     const untilMs =
@@ -46,8 +45,7 @@ export function createHolding<Tx>(context: Context<Tx>, record: InProgress, star
   };
   return {
     held: () => held,
-    signal,
-    abort: (reason) => controller.abort(reason),
+    aborting,
     serially: createQueue(),
     write,
     lose,

@@ -1,7 +1,7 @@
-import { hash } from "node:crypto";
 import { canonicalJson } from "../core/canonical.ts";
 import { codec } from "./codec.ts";
 import type { Material, Recognisable } from "./fingerprint.ts";
+import { sha256 } from "./sha256.ts";
 
 /** The rule by which the input of a function is compared: as a value, the order of members aside. */
 const VERSION = "value 1";
@@ -18,8 +18,4 @@ function canonical(bytes: Uint8Array): Uint8Array | string {
   const text = new TextDecoder().decode(bytes);
   const document = canonicalJson(text.slice(text.indexOf(":") + 1));
   return document.kind === "canonical" ? document.text : bytes;
-}
-
-function sha256(bytes: Uint8Array | string): Uint8Array {
-  return hash("sha256", bytes, "buffer");
 }

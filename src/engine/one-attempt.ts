@@ -1,14 +1,15 @@
-import { type Answer, type KeyRecord, stamp } from "../core/record.ts";
+import { type Answer, type InProgress, type KeyRecord, stamp } from "../core/record.ts";
 import { claim, renounce, seen } from "../core/transition.ts";
 import { OutcomeUnknown } from "../errors.ts";
 import type { Awaitable } from "../stores/store.ts";
+import { ABORTING, type Aborting, addSignal, createAborting } from "./aborting.ts";
 import {
   type Attempt,
   alreadyEnded,
+  atMostOnce,
   type Ended,
   heldFor,
   type NotOurs,
-  once,
   TRANSACTION_TRIES,
   whatFits,
 } from "./attempt.ts";
@@ -19,6 +20,7 @@ import type { Context } from "./context.ts";
 import { unused } from "./disclaim.ts";
 import { downstreamKey } from "./downstream-key.ts";
 import type { EngineEvent } from "./events.ts";
+import { once } from "./once.ts";
 import { type OneCommitted, oneCommitFlow } from "./one-commit.ts";
 import { rerunsOf } from "./override.ts";
 import { createQueue } from "./queue.ts";
@@ -38,42 +40,39 @@ export interface OneStart {
  * nothing is left to sweep. Its number is 0 until a transaction of its own has begun.
  */
 export function createOneCommitAttempt<Tx>(context: Context<Tx>, start: OneStart): Attempt<Tx> {
-  const { identity, operation } = start.asked.claim;
-  const draft = draftOf(start.asked);
+  const { identity, operation, effects } = start.asked.claim;
   const commits = committing(context, start);
   const limit = limited(context, start);
-  const { signal } = limit;
+  const { aborting } = limit;
   let ended = false;
+  const refuseEnded = () => {
+    if (ended) throw alreadyEnded({ attempt: 0, operation });
+  };
   const endings = endingsOf(commits, (write) => {
-    if (ended) throw alreadyEnded(draft);
+    refuseEnded();
     ended = true;
     return heldFor<Tx, NotOurs>(context, operation, write().finally(limit.over));
   });
-  return {
-    ...{ identity, operation, signal, record: () => draft },
-    get number() {
-      return commits.number();
-    },
-    downstreamKey: (step) => downstreamKey(context.namespace, draft, step),
-    watched: (run) => context.watch.within({ ...draft, hasEnded: () => ended }, run),
-    transaction: once(operation, async (run) => {
-      if (ended) throw alreadyEnded(draft);
-      signal.throwIfAborted();
-      const end = await commits.commit(run);
-      if (end.kind === "undone") return end;
-      ended = true;
-      limit.over();
-      return end;
-    }),
-    ...endings,
-    abandon: async (reason) => {
-      limit.abort(reason);
-      // Not an ending: what the work brings after all is judged by what stands then.
-      if (!ended) await heldFor<Tx, NotOurs>(context, operation, commits.undone().finally(limit.over));
-      return { kind: "unkept" };
-    },
-    ...noRecord(operation),
+  const transaction = async <T>(run: (tx: Tx) => Awaitable<Worked<T>>): Promise<Committed<T>> => {
+    refuseEnded();
+    const aborted = aborting.reason();
+    if (aborted !== null) throw aborted;
+    const end = await commits.commit(run);
+    if (end.kind === "undone") return end;
+    ended = true;
+    limit.over();
+    return end;
   };
+  const abandon = async (reason: string): Promise<Ended> => {
+    aborting.abort(new OutcomeUnknown(reason));
+    // Not an ending: what the work brings after all is judged by what stands then.
+    if (!ended) await heldFor<Tx, NotOurs>(context, operation, commits.undone().finally(limit.over));
+    return { kind: "unkept" };
+  };
+  const hasEnded = () => ended;
+  const watched = <T>(run: () => Awaitable<T>) =>
+    context.watch.within({ identity, operation, effects, hasEnded }, run);
+  return madeOf(context, start, { commits, aborting, watched, transaction, endings, abandon });
 }
 
 /** Until its one commit there is nothing that could be written over. */
@@ -82,7 +81,62 @@ function noRecord(operation: string) {
   return { endBy: none, checkpoint: none, learn: none };
 }
 
-function draftOf({ claim: asked }: Asked) {
+interface Parts<Tx> extends Pick<Attempt<Tx>, "watched" | "transaction" | "abandon"> {
+  readonly commits: Committing<Tx>;
+  readonly aborting: Aborting;
+  readonly endings: Pick<Attempt<Tx>, "complete" | "fail" | "release" | "doubt">;
+}
+
+function madeOf<Tx>(
+  { namespace }: Context<Tx>,
+  { asked }: OneStart,
+  { commits, aborting, watched, transaction, endings, abandon }: Parts<Tx>,
+): Attempt<Tx> {
+  const { identity, operation } = asked.claim;
+  const record = once(() => draftOf(asked));
+  const { endBy, checkpoint, learn } = noRecord(operation);
+  const attempt = {
+    identity,
+    operation,
+    record,
+    [ABORTING]: aborting,
+    [COMMITS]: commits,
+    downstreamKey: (step: string) => downstreamKey(namespace, record(), step),
+    watched,
+    transaction: atMostOnce(operation, transaction),
+    complete: endings.complete,
+    fail: endings.fail,
+    release: endings.release,
+    doubt: endings.doubt,
+    abandon,
+    endBy,
+    checkpoint,
+    learn,
+  };
+  addSignal(attempt);
+  addNumber(attempt);
+  return attempt;
+}
+
+const COMMITS: unique symbol = Symbol("oncekey.commits");
+
+interface Numbered {
+  readonly [COMMITS]: { readonly number: () => number };
+}
+
+/** For the reason that `addSignal` gives. */
+function addNumber<T extends Numbered>(target: T): asserts target is T & { readonly number: number } {
+  Object.defineProperty(target, "number", NUMBER);
+}
+
+const NUMBER: PropertyDescriptor & ThisType<Numbered> = {
+  enumerable: true,
+  get() {
+    return this[COMMITS].number();
+  },
+};
+
+function draftOf({ claim: asked }: Asked): InProgress {
   const draft = stamp(claim(asked), NOTHING_YET);
   if (draft.state !== "in_progress") throw new Error("A claim is in progress.");
   return draft;
@@ -90,15 +144,15 @@ function draftOf({ claim: asked }: Asked) {
 
 /** Aborts the attempt's signal when its time is up. */
 function limited<Tx>({ runtime }: Context<Tx>, { maxRunMs, onEnded }: OneStart) {
-  const controller = new AbortController();
-  const abort = (reason: string) => controller.abort(new OutcomeUnknown(reason));
-  const limit = runtime.timer(maxRunMs);
-  void limit.expired.then(() => abort(`The work did not end within ${maxRunMs} ms.`));
+  const aborting = createAborting();
+  const cancel = runtime.after(maxRunMs, () =>
+    aborting.abort(new OutcomeUnknown(`The work did not end within ${maxRunMs} ms.`)),
+  );
   const over = () => {
-    limit.cancel();
+    cancel();
     onEnded();
   };
-  return { signal: controller.signal, abort, over };
+  return { aborting, over };
 }
 
 type EndBy = (write: () => Promise<Ended | NotOurs>) => Promise<Ended | NotOurs>;

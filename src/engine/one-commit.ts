@@ -51,7 +51,7 @@ export interface OneCommitted<T> {
 /** The version that a unit may take the place of, `null` where there is none, and the claim that it makes. */
 interface Place {
   readonly standing: KeyRecord | null;
-  readonly claimed: RecordWrite;
+  readonly claimed: () => RecordWrite;
 }
 
 /**
@@ -74,12 +74,13 @@ function* committedOn<Tx, T>(
   moved: Moved[],
 ): TransactionFlow<OneCommit<T>, Tx> {
   const { asked } = claiming;
-  let place: Place = { standing: null, claimed: claim(asked.claim) };
+  let place: Place = { standing: null, claimed: () => claim(asked.claim) };
   for (let round = 0; round < ROUNDS; round++) {
     const on = place;
+    const hearing: Hearing = { onUnheard: claiming.onUnheard, unheard: null };
     const end = yield* persist(
       budget,
-      heard((): TransactionFlow<Fenced<Worked<T>>, Tx> => tryOn(claiming, on), claiming.onUnheard),
+      (): TransactionFlow<Fenced<Worked<T>>, Tx> => heard(tryOn<Tx, T>(claiming, on), hearing),
     );
     switch (end.kind) {
       case "committed":
@@ -104,41 +105,50 @@ function takenOver({ standing }: Place, record: KeyRecord): readonly Moved[] {
   return standing === null ? [] : [{ from: standing.state, to: record }];
 }
 
-function tryOn<Tx, T>(
-  { asked, run, writeId, retainMs, untilMs }: Claiming<Tx, T>,
-  { standing, claimed }: Place,
-) {
-  const { identity, operation } = asked.claim;
+function tryOn<Tx, T>(claiming: Claiming<Tx, T>, { standing, claimed }: Place) {
+  const { identity } = claiming.asked.claim;
   const ground = { kind: "claimable", identity, seen: standing === null ? null : seen(standing) } as const;
-  return fencedUntil(untilMs, ground, function* (tx: Tx, number): Unit<FencedEnd<Worked<T>>> {
-    if (number === null) throw new Error("A store gave a claim no number.");
-    const worked = yield* call(operation, () => run(tx, number));
-    if (worked.kind === "undo") return { kind: "rollback", value: worked };
-    const { state, answer } = worked;
-    const change = { writeId, state, attempt: number, answer, retainMs };
-    return { kind: "commit", write: concludeClaim(claimed, change), value: worked };
-  });
+  return fencedUntil(claiming.untilMs, ground, (tx: Tx, number) =>
+    claimingUnit(claiming, claimed, tx, number),
+  );
+}
+
+function* claimingUnit<Tx, T>(
+  { asked, run, writeId, retainMs }: Claiming<Tx, T>,
+  claimed: () => RecordWrite,
+  tx: Tx,
+  number: number | null,
+): Unit<FencedEnd<Worked<T>>> {
+  if (number === null) throw new Error("A store gave a claim no number.");
+  const worked = yield* call(asked.claim.operation, () => run(tx, number));
+  if (worked.kind === "undo") return { kind: "rollback", value: worked };
+  const { state, answer } = worked;
+  const change = { writeId, state, attempt: number, answer, retainMs };
+  return { kind: "commit", write: concludeClaim(claimed(), change), value: worked };
+}
+
+/** What the tries of one place share. */
+interface Hearing {
+  readonly onUnheard: () => void;
+  unheard: StoreUnavailable | null;
 }
 
 /** What is in the way of a repeat may be its own first copy, whose reply was lost: then it is not heard yet. */
-function heard<C, T>(
-  attempt: () => Generator<C, Fenced<T>, void>,
-  onUnheard: () => void,
-): () => Generator<C, Fenced<T>, void> {
-  let unheard: StoreUnavailable | null = null;
-  return function* () {
-    try {
-      const end = yield* attempt();
-      if (end.kind === "busy" && unheard !== null) throw unheard;
-      return end;
-    } catch (error) {
-      if (error instanceof StoreUnavailable) {
-        unheard = error;
-        onUnheard();
-      }
-      throw error;
+function* heard<C, T>(
+  attempt: Generator<C, Fenced<T>, void>,
+  hearing: Hearing,
+): Generator<C, Fenced<T>, void> {
+  try {
+    const end = yield* attempt;
+    if (end.kind === "busy" && hearing.unheard !== null) throw hearing.unheard;
+    return end;
+  } catch (error) {
+    if (error instanceof StoreUnavailable) {
+      hearing.unheard = error;
+      hearing.onUnheard();
     }
-  };
+    throw error;
+  }
 }
 
 type Met = Exclude<OneCommit<never>, { kind: "undone" }> | { readonly kind: "place"; readonly place: Place };
@@ -162,7 +172,8 @@ function* meet<Tx, T>(
     if (reaction.kind === "final") return { kind: "answered", answered: reaction.decision };
     // A claim of our own stands where one was made to keep a late commit out, and could not be let go of.
     const write = reaction.kind === "claimed" ? takeOver(reaction.record, renewed(asked)) : reaction.write;
-    if (write.state === "in_progress") return { kind: "place", place: { standing: record, claimed: write } };
+    if (write.state === "in_progress")
+      return { kind: "place", place: { standing: record, claimed: () => write } };
     const replaced: Replaced = yield* persist(
       budget,
       patiently((patience) => replace(seen(record), write, patience)),
@@ -171,5 +182,5 @@ function* meet<Tx, T>(
     if (replaced.kind === "replaced") moved.push({ from: record.state, to: replaced.record });
     standing = found(replaced);
   }
-  return { kind: "place", place: { standing: null, claimed: claim(asked.claim) } };
+  return { kind: "place", place: { standing: null, claimed: () => claim(asked.claim) } };
 }

@@ -54,14 +54,10 @@ export function* openingFlow<Tx>(opening: Opening<Tx>, budget: Budget): Transact
       if (reaction.kind !== "write") return { ...reaction, moved: [] };
     }
     let unheard: StoreUnavailable | null = null;
-    const attempted = yield* persist(budget, function* () {
-      try {
-        return yield* transaction(opening.withinMs, (tx: Tx) => claimAndOpen(tx, opening));
-      } catch (error) {
-        if (error instanceof StoreUnavailable) unheard = error;
-        throw error;
-      }
-    });
+    const onUnheard = (error: StoreUnavailable) => {
+      unheard = error;
+    };
+    const attempted = yield* persist(budget, () => heard(opening, onUnheard));
     if (attempted.kind === "claimed") return attempted;
     // What is in the way may be our own transaction, whose reply was lost: then nobody would run under its claim.
     const inTheWay =
@@ -72,6 +68,18 @@ export function* openingFlow<Tx>(opening: Opening<Tx>, budget: Budget): Transact
       return { kind: "final", decision: yield* whileBusy(asked, budget), moved: [] };
   }
   throw changedHands();
+}
+
+function* heard<Tx>(
+  opening: Opening<Tx>,
+  onUnheard: (error: StoreUnavailable) => void,
+): TransactionFlow<Attempted, Tx> {
+  try {
+    return yield* transaction(opening.withinMs, (tx: Tx) => claimAndOpen(tx, opening));
+  } catch (error) {
+    if (error instanceof StoreUnavailable) onUnheard(error);
+    throw error;
+  }
 }
 
 function* claimAndOpen<Tx>(tx: Tx, { asked, open }: Opening<Tx>): Unit<UnitEnd<Attempted>> {

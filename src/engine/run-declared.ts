@@ -1,6 +1,7 @@
 import type { Ending } from "../core/ending.ts";
 import { isConcluded } from "../core/record.ts";
 import type { Awaitable } from "../stores/store.ts";
+import { ABORTING, addSignal } from "./aborting.ts";
 import type { Attempt, Ended, NotOurs } from "./attempt.ts";
 import { concludedBy } from "./concluded.ts";
 import type { Context } from "./context.ts";
@@ -49,9 +50,10 @@ export async function attemptDeclared<Tx, T>(
   const { attempt } = begun;
   const { maxRunMs = context.policy.requestTimeoutMs } = asked;
   const { effect, gate } = createEffects({ context, attempt, steps, maxRunMs });
-  const { number, signal, downstreamKey } = attempt;
-  const view = { number, signal, downstreamKey, effect };
-  const ran = await settled(() => attempt.watched(() => work(view)), signal);
+  const { number, downstreamKey, [ABORTING]: aborting } = attempt;
+  const view = { number, downstreamKey, effect, [ABORTING]: aborting };
+  addSignal(view);
+  const ran = await settled(() => attempt.watched(() => work(view)), aborting);
   const end = ran.kind === "returned" ? keepable(request, ran.value) : failureOf(errorOf(ran));
   const ended = await gate.ended(() => concludedBy(attempt, end.ending));
   return outcomeOf(request, attempt, ended, end.error);

@@ -10,6 +10,7 @@ import {
   PermanentFailure,
 } from "../errors.ts";
 import type { Awaitable } from "../stores/store.ts";
+import { ABORTING, addSignal } from "./aborting.ts";
 import type { Attempt, Ended, NotOurs } from "./attempt.ts";
 import type { Answered, BeginRequest, Begun, Commits } from "./begin.ts";
 import { codec } from "./codec.ts";
@@ -83,7 +84,7 @@ export async function attemptRun<Tx, T>(
   const begun = await begin(beginRequest(request, "none"));
   if (begun.kind !== "proceed") return answered(request, begun);
   const { attempt } = begun;
-  const ran = await settled(() => attempt.watched(() => work(viewOf(attempt))), attempt.signal);
+  const ran = await settled(() => attempt.watched(() => work(viewOf(attempt))), attempt[ABORTING]);
   if (ran.kind !== "returned") return await failed(request, attempt, errorOf(ran));
   const { ending, error } = keepable(request, ran.value);
   const ended = await attempt.complete(ending.answer);
@@ -112,17 +113,16 @@ export async function attemptTransaction<Tx, T>(
   request: TransactionRequest,
   work: (tx: Tx, attempt: TransactionAttempt) => Awaitable<T>,
 ): Promise<Ran<T>> {
-  const begun = await begin({ ...beginRequest(request, "transaction"), ...commitsOf(request) });
+  const begun = await begin(Object.assign(beginRequest(request, "transaction"), commitsOf(request)));
   if (begun.kind !== "proceed") return answered(request, begun);
   const { attempt } = begun;
   const values = codec<T>(`the value of ${request.operation}`);
   const unit = (tx: Tx) => {
-    const view = { ...viewOf(attempt), recordId: recordId(attempt.identity) };
-    return following(work(tx, view), (value): Worked<null> => {
+    return following(work(tx, transactionViewOf(attempt, recordId)), (value): Worked<null> => {
       return { kind: "keep", state: "completed", answer: kept(values.encode(value)), value: null };
     });
   };
-  const ran = await settled(() => attempt.watched(() => attempt.transaction(unit)), attempt.signal);
+  const ran = await settled(() => attempt.watched(() => attempt.transaction(unit)), attempt[ABORTING]);
   if (ran.kind !== "returned") return await failed(request, attempt, errorOf(ran));
   const transacted = ran.value;
   if (transacted.kind === "answered") return answered(request, transacted.answered);
@@ -136,15 +136,18 @@ export function beginRequest(request: RunRequest, effects: Effects): BeginReques
   const { correlationId, onAmbiguous, maxRunTime } = request;
   const run = maxRunTime === undefined ? null : parseDuration(maxRunTime);
   if (run?.kind === "bad") throw new ConfigurationError("maxRunTime", `must be ${run.reason}`);
-  return {
+  const begin = {
     identity: identityOf(request),
     operation: request.operation,
     effects,
     fingerprint: inputFingerprint(request.input),
-    ...(correlationId === undefined ? {} : { correlationId }),
-    ...(onAmbiguous === undefined ? {} : { onAmbiguous }),
-    ...(run === null ? {} : { maxRunMs: run.ms }),
   };
+  return Object.assign(
+    begin,
+    correlationId === undefined ? null : { correlationId },
+    onAmbiguous === undefined ? null : { onAmbiguous },
+    run === null ? null : { maxRunMs: run.ms },
+  );
 }
 
 /** For plain JavaScript, where nothing else says that the option is not read. */
@@ -159,10 +162,12 @@ function refuseCommits(request: object): void {
 }
 
 function commitsOf({ commits }: TransactionRequest): Pick<BeginRequest, "commits"> {
-  if (commits === undefined) return {};
+  if (commits === undefined) return TWO;
   if (commits === "one" || commits === "two") return { commits };
   throw new ConfigurationError("commits", 'must be "one" or "two"');
 }
+
+const TWO: Pick<BeginRequest, "commits"> = { commits: "two" };
 
 function identityOf({ principal, operation, key }: RunRequest): Identity {
   return {
@@ -246,8 +251,19 @@ export function endingOf(error: unknown): Ending {
   return { kind: "permanent_failure", answer: { status: REFUSED_STATUS, headers: [], body } };
 }
 
-function viewOf<Tx>({ number, signal, downstreamKey }: Attempt<Tx>): RunAttempt {
-  return { number, signal, downstreamKey };
+function viewOf<Tx>({ number, downstreamKey, [ABORTING]: aborting }: Attempt<Tx>): RunAttempt {
+  const view = { number, downstreamKey, [ABORTING]: aborting };
+  addSignal(view);
+  return view;
+}
+
+function transactionViewOf<Tx>(
+  { number, downstreamKey, identity, [ABORTING]: aborting }: Attempt<Tx>,
+  recordId: (identity: Identity) => Uint8Array,
+): TransactionAttempt {
+  const view = { number, downstreamKey, recordId: recordId(identity), [ABORTING]: aborting };
+  addSignal(view);
+  return view;
 }
 
 export function errorOf(ran: Exclude<Settled<unknown>, { kind: "returned" }>): unknown {

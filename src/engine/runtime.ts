@@ -10,6 +10,8 @@ export interface Runtime {
   newId(): string;
   sleep(ms: number): Promise<void>;
   timer(ms: number): Timer;
+  /** Calls `act` when the time is up, unless the returned cancel was called before. */
+  after(ms: number, act: () => void): () => void;
 }
 
 export interface Timer {
@@ -20,12 +22,16 @@ export interface Timer {
 
 /** The runtime of Node itself. A running attempt keeps the process alive; everything else cancels its timers. */
 export function nodeRuntime(): Runtime {
+  const after = (ms: number, act: () => void) => {
+    const handle = setTimeout(act, Math.min(ms, LONGEST_TIMER_MS));
+    return () => clearTimeout(handle);
+  };
   const timer = (ms: number): Timer => {
-    let handle: ReturnType<typeof setTimeout> | undefined;
+    let cancel = () => {};
     const expired = new Promise<void>((resolve) => {
-      handle = setTimeout(resolve, Math.min(ms, LONGEST_TIMER_MS));
+      cancel = after(ms, resolve);
     });
-    return { expired, cancel: () => clearTimeout(handle) };
+    return { expired, cancel };
   };
   return {
     monotonicMs: () => performance.now(),
@@ -34,6 +40,7 @@ export function nodeRuntime(): Runtime {
     newId: () => randomUUID(),
     sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
     timer,
+    after,
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Awaitable } from "../stores/store.ts";
+import type { Aborting } from "./aborting.ts";
 
 /** How the programmer's own function settled. */
 export type Settled<T> =
@@ -8,16 +9,15 @@ export type Settled<T> =
   | { readonly kind: "aborted"; readonly reason: unknown; readonly late: Promise<T> | null };
 
 /** Waits for a function as long as its attempt may run. */
-export async function settled<T>(work: () => Awaitable<T>, signal: AbortSignal): Promise<Settled<T>> {
-  if (signal.aborted) return { kind: "aborted", reason: signal.reason, late: null };
+export function settled<T>(work: () => Awaitable<T>, aborting: Aborting): Promise<Settled<T>> {
+  if (aborting.isAborted())
+    return Promise.resolve({ kind: "aborted", reason: aborting.reason(), late: null });
   const running = new Promise<T>((resolve) => resolve(work()));
-  const ended = running.then(
-    (value): Settled<T> => ({ kind: "returned", value }),
-    (error: unknown): Settled<T> => ({ kind: "threw", error }),
-  );
-  const aborted = new Promise<Settled<T>>((resolve) => {
-    const giveUp = () => resolve({ kind: "aborted", reason: signal.reason, late: running });
-    signal.addEventListener("abort", giveUp, { once: true });
+  return new Promise((resolve) => {
+    aborting.onAbort(() => resolve({ kind: "aborted", reason: aborting.reason(), late: running }));
+    running.then(
+      (value) => resolve({ kind: "returned", value }),
+      (error: unknown) => resolve({ kind: "threw", error }),
+    );
   });
-  return await Promise.race([ended, aborted]);
 }

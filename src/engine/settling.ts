@@ -1,5 +1,6 @@
-import { type Due, isConcluded, type KeyRecord, type StepOf } from "../core/record.ts";
-import { type Doubt, doubt, lookAgain, release, review, standingStep } from "../core/transition.ts";
+import { standingStep } from "../core/kept.ts";
+import { type Due, isConcluded, type KeyRecord, type RecordWrite, type StepOf } from "../core/record.ts";
+import { type Doubt, doubt, lookAgain, release, review } from "../core/transition.ts";
 import type { FencedEnd } from "../stores/store.ts";
 import { call, following, pause, type TransactionFlow, type Unit } from "./command.ts";
 import type { Context } from "./context.ts";
@@ -124,12 +125,11 @@ export function* abandonFlow<Tx>(
 ): TransactionFlow<Written, Tx> {
   const budget = { untilMs: runtime.monotonicMs() + policy.leaseMs, tries: FINISH_TRIES };
   const cancelled = new Set(proof === "cancelled" ? [settler.step] : []);
-  function* unit(tx: Tx, from: Held): Unit<FencedEnd<null>> {
-    yield* call(`abandon ${held.operation}`, () => settler.abandon(tx, from));
-    const change = { writeId: runtime.newId(), retainMs: policy.releasedRetentionMs, cancelled };
-    return { kind: "commit", write: release(from, change), value: null };
-  }
-  const end = yield* fencedFlow<Tx, null>(held, budget, budget.untilMs, unit);
+  const releasing = (from: Held) =>
+    release(from, { writeId: runtime.newId(), retainMs: policy.releasedRetentionMs, cancelled });
+  const end = yield* fencedFlow<Tx, null>(held, budget, budget.untilMs, (tx, from) =>
+    abandoning(tx, from, settler, releasing),
+  );
   switch (end.kind) {
     case "committed":
       return { kind: "written", record: end.record };
@@ -139,6 +139,16 @@ export function* abandonFlow<Tx>(
       if (end.record?.owner !== held.owner || end.record.state !== "released") return end;
       return { kind: "written", record: end.record };
   }
+}
+
+function* abandoning<Tx>(
+  tx: Tx,
+  from: Held,
+  settler: Settler<Tx>,
+  releasing: (from: Held) => RecordWrite,
+): Unit<FencedEnd<null>> {
+  yield* call(`abandon ${from.operation}`, () => settler.abandon(tx, from));
+  return { kind: "commit", write: releasing(from), value: null };
 }
 
 function markOf(

@@ -1,4 +1,5 @@
 import { RecordCorrupt } from "../errors.ts";
+import { utf8 } from "./utf8.ts";
 
 /** The bytes to keep, or what stands in the way: `path` leads there from `value`, the value as a whole. */
 export type EncodedValue =
@@ -18,22 +19,23 @@ export type EncodedValue =
  * All else is unsupported rather than altered: functions, symbols, instances of classes, and what contains itself.
  */
 export function encodeValue(value: unknown): EncodedValue {
-  const sink: Sink = { text: format, full: false, ancestors: new Set() };
+  const sink: Sink = { text: format, full: false, ancestors: [] };
   const refusal = write(sink, value) ?? (sink.full ? tooLarge() : undefined);
-  if (refusal === undefined) return { kind: "encoded", bytes: new TextEncoder().encode(sink.text) };
+  if (refusal === undefined) return { kind: "encoded", bytes: utf8(sink.text) };
   return { kind: "unsupported", path: `value${refusal.path}`, reason: refusal.reason };
 }
 
 /** Gives back the value of which `encodeValue` made these bytes; throws `RecordCorrupt` when it made no such bytes. */
 export function decodeValue(bytes: Uint8Array): unknown {
-  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-  const text = orCorrupt("a kept value is not UTF-8", () => decoder.decode(bytes));
+  const text = orCorrupt("a kept value is not UTF-8", () => DECODER.decode(bytes));
   if (!text.startsWith(format)) {
     return corrupt(`a kept value does not begin with "${format}"; a later release may have written it`);
   }
   const node: unknown = orCorrupt("a kept value is not JSON", () => JSON.parse(text.slice(format.length)));
   return read(node, 0);
 }
+
+const DECODER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Stands before the JSON text, in which an object whose only member begins with `$` says what JSON cannot. */
 const format = "v1:";
@@ -45,7 +47,7 @@ export const maxNesting = 200;
 const maxCharacters = 16 * 2 ** 20;
 
 /** `full` once a piece did not fit any more; `ancestors` are the objects being written, outermost first. */
-type Sink = { text: string; full: boolean; readonly ancestors: Set<object> };
+type Sink = { text: string; full: boolean; readonly ancestors: object[] };
 
 type Refusal = { readonly path: string; readonly reason: string };
 
@@ -87,15 +89,15 @@ function refuse(reason: string): Refusal {
 }
 
 function writeObject(sink: Sink, value: object): Refusal | undefined {
-  if (sink.ancestors.has(value)) return refuse("it contains itself");
-  if (sink.ancestors.size === maxNesting) return refuse(`it is nested deeper than ${maxNesting} levels`);
-  sink.ancestors.add(value);
+  if (sink.ancestors.includes(value)) return refuse("it contains itself");
+  if (sink.ancestors.length === maxNesting) return refuse(`it is nested deeper than ${maxNesting} levels`);
+  sink.ancestors.push(value);
   try {
     return symbolMember(value) ?? writeContent(sink, value);
   } catch (error) {
     return threw(error);
   } finally {
-    sink.ancestors.delete(value);
+    sink.ancestors.pop();
   }
 }
 
@@ -105,8 +107,8 @@ function threw(error: unknown): Refusal {
 
 /** Refuses members that would not be written, so that none gets lost. */
 function symbolMember(value: object): Refusal | undefined {
-  const symbols = Object.getOwnPropertySymbols(value);
-  const symbol = symbols.find((name) => Object.prototype.propertyIsEnumerable.call(value, name));
+  const isEnumerable = (name: symbol) => Object.prototype.propertyIsEnumerable.call(value, name);
+  const symbol = Object.getOwnPropertySymbols(value).find(isEnumerable);
   return symbol === undefined ? undefined : refuse(`its member ${String(symbol)} is named by a symbol`);
 }
 
@@ -195,8 +197,10 @@ function writeMembers(sink: Sink, value: object): Refusal | undefined {
   const names = Object.keys(value);
   const tagged = names.some((name) => name.startsWith("$"));
   put(sink, tagged ? '{"$object":{' : "{");
-  for (const [index, name] of names.entries()) {
-    put(sink, `${index > 0 ? "," : ""}${JSON.stringify(name)}:`);
+  let before = "";
+  for (const name of names) {
+    put(sink, `${before}${JSON.stringify(name)}:`);
+    before = ",";
     const refusal = writeMember(sink, value, name);
     if (refusal !== undefined) return below(memberStep(name), refusal);
   }
@@ -233,12 +237,12 @@ function read(node: unknown, depth: number): unknown {
   if (typeof node !== "object" || node === null) return node;
   if (depth > maxNesting) return corrupt(`a kept value is nested deeper than ${maxNesting} levels`);
   if (Array.isArray(node)) return node.map((item) => read(item, depth + 1));
-  const members = Object.entries(node);
-  const [tag, content] = members.find(([name]) => name.startsWith("$")) ?? [];
+  const names = Object.keys(node);
+  const tag = names.find((name) => name.startsWith("$"));
   if (tag === undefined) return readMembers(node, depth + 1);
   const reader = readers.get(tag);
-  if (reader === undefined || members.length > 1) return corrupt(`a kept value has the unknown tag ${tag}`);
-  return reader(content, depth + 1);
+  if (reader === undefined || names.length > 1) return corrupt(`a kept value has the unknown tag ${tag}`);
+  return reader(Reflect.get(node, tag), depth + 1);
 }
 
 type TagReader = (content: unknown, depth: number) => unknown;
@@ -287,5 +291,10 @@ function readMap(content: unknown, depth: number): ReadonlyMap<unknown, unknown>
 
 function readMembers(content: unknown, depth: number): object {
   if (typeof content !== "object" || content === null || Array.isArray(content)) return foreign("$object");
-  return Object.fromEntries(Object.entries(content).map(([name, item]) => [name, read(item, depth)]));
+  // In its own place: what JSON.parse made is nobody else's, and has its members as its own, `__proto__` too.
+  for (const name of Object.keys(content)) {
+    const item: unknown = Reflect.get(content, name);
+    if (typeof item === "object" && item !== null) Reflect.set(content, name, read(item, depth));
+  }
+  return content;
 }

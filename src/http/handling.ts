@@ -1,4 +1,5 @@
 import type { Answer } from "../core/record.ts";
+import { ABORTING } from "../engine/aborting.ts";
 import { type AnswerInit, toAnswer } from "../engine/answer.ts";
 import type { Attempt } from "../engine/attempt.ts";
 import type { Awaitable, Settling } from "../engine/returned.ts";
@@ -29,7 +30,7 @@ export async function handled<Tx, Settles extends Settling>(
   door: TransactionDoor<Tx, Settles>,
   { run, answerOfError }: Handling<Tx, Settles>,
 ): Promise<Handled> {
-  const end = await settled(() => attempt.watched(() => run(door)), attempt.signal);
+  const end = await settled(() => attempt.watched(() => run(door)), attempt[ABORTING]);
   if (end.kind === "aborted") return end.late === null ? NEVER_BEGAN : { kind: "unsettled" };
   const unheard = await door.unheard();
   if (unheard !== null) return { kind: "threw", error: unheard.error };

@@ -1,3 +1,5 @@
+import type { Aborting } from "../engine/aborting.ts";
+
 /** What a body came to. */
 export type Recorded =
   | { readonly kind: "whole"; readonly body: Uint8Array<ArrayBuffer> }
@@ -16,15 +18,16 @@ export interface Recording {
 
 /**
  * Reads a body at once and to its end, and keeps up to `maxBytes` of it. A longer one is read no faster than its client
- * takes it, so that memory stays bounded whatever a handler sends. `signal` stops the reading.
+ * takes it, so that memory stays bounded whatever a handler sends. An abort stops the reading.
  */
-export function record(body: ReadableStream<Uint8Array>, { maxBytes, length, signal }: Limits): Recording {
+export function record(body: ReadableStream<Uint8Array>, { maxBytes, length, aborting }: Limits): Recording {
   const reader = body.getReader();
   const outlet = createOutlet(length);
   let stopped: { readonly reason: unknown } | null = null;
   const stop = () => {
-    stopped = { reason: signal.reason };
-    reader.cancel(signal.reason).catch(() => {}); // its source is of no interest any more, and nor is its failure
+    const reason = aborting.reason();
+    stopped = { reason };
+    reader.cancel(reason).catch(() => {}); // its source is of no interest any more, and nor is its failure
   };
   const read = async (): Promise<Recorded> => {
     const kept: Uint8Array[] = [];
@@ -40,11 +43,11 @@ export function record(body: ReadableStream<Uint8Array>, { maxBytes, length, sig
       else await outlet.room();
     }
   };
-  signal.addEventListener("abort", stop, { once: true });
-  if (signal.aborted) stop();
+  const deaf = aborting.onAbort(stop);
+  if (aborting.isAborted()) stop();
   const ended = read()
     .catch((error: unknown): Recorded => ({ kind: "broken", error }))
-    .finally(() => signal.removeEventListener("abort", stop));
+    .finally(deaf);
   return { ended, flow: (isKept) => outlet.open(ended.then(isKept)) };
 }
 
@@ -52,7 +55,7 @@ export interface Limits {
   readonly maxBytes: number;
   /** What the answer's headers promise, so that the last byte can be told; `null` where they do not. */
   readonly length: number | null;
-  readonly signal: AbortSignal;
+  readonly aborting: Aborting;
 }
 
 /** Where a client reads along. */

@@ -1,6 +1,7 @@
 import type { Ending } from "../core/ending.ts";
 import { type Answer, isConcluded, type KeyRecord } from "../core/record.ts";
 import { hasFinished } from "../core/step.ts";
+import { ABORTING } from "../engine/aborting.ts";
 import type { Attempt, Ended, NotOurs } from "../engine/attempt.ts";
 import { concludedBy, keptInDoubt } from "../engine/concluded.ts";
 import type { Context } from "../engine/context.ts";
@@ -84,7 +85,7 @@ async function answered<Tx, Settles extends Settling>(
   const { ended, flow } = record(response.body, {
     maxBytes,
     length: lengthOf(response),
-    signal: attempt.signal,
+    aborting: attempt[ABORTING],
   });
   const atOnce = context.runtime.timer(AT_ONCE_MS);
   const recorded = await Promise.race([ended, atOnce.expired]);
@@ -152,7 +153,7 @@ function brokenOff<Tx, Settles extends Settling>(
   { attempt }: Running<Tx, Settles>,
   error: unknown,
 ): Exclude<Handled, { kind: "responded" }> {
-  return attempt.signal.aborted ? { kind: "unsettled" } : { kind: "threw", error };
+  return attempt[ABORTING].isAborted() ? { kind: "unsettled" } : { kind: "threw", error };
 }
 
 async function failed<Tx, Settles extends Settling>(

@@ -188,10 +188,13 @@ function run<Tx, Settles extends Settling>(
   { run, answerOfError, failed }: Host<Tx, Settles>,
 ): Promise<Response> {
   const { attempt } = running;
-  const { signal } = attempt;
   const { gate, ...doors } = doorsOf(running.context, attempt, use);
   const contextFor = (transaction: RouteTransaction<Tx, Settles>) => ({
-    ...{ signal, transaction, ...doors },
+    transaction,
+    ...doors,
+    get signal() {
+      return attempt.signal;
+    },
     get number() {
       return attempt.number;
     },

@@ -1,4 +1,5 @@
 import { type Answer, isConcluded, type KeyRecord } from "../core/record.ts";
+import { ABORTING } from "../engine/aborting.ts";
 import { type AnswerInit, toAnswer } from "../engine/answer.ts";
 import type { Attempt } from "../engine/attempt.ts";
 import type { Answered } from "../engine/begin.ts";
@@ -60,7 +61,7 @@ export function createTransactionDoor<Tx, Settles extends Settling>(
         return { [KEPT]: true, status: transacted.value.status };
       case "lost":
         outcome = transacted;
-        throw attempt.signal.reason;
+        throw attempt[ABORTING].reason();
       case "answered":
         outcome = transacted;
         throw new OncekeyError("attempt_ended", COPY);

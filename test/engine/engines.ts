@@ -46,7 +46,13 @@ export const SHORT: EngineSettings = { requestTimeout: 25, lease: 50 };
 /** A process that was stopped: its attempts are heard of no more, and it does not notice that time passes. */
 export function stoppedRuntime(): Runtime {
   const never = new Promise<never>(() => {});
-  return { ...nodeRuntime(), monotonicMs: () => 0, timer: () => ({ expired: never, cancel: () => {} }) };
+  const cancel = () => {};
+  return {
+    ...nodeRuntime(),
+    monotonicMs: () => 0,
+    timer: () => ({ expired: never, cancel }),
+    after: () => cancel,
+  };
 }
 
 /** A request with a key, in HTTP's manner; `body` is what it is about. */

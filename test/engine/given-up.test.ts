@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { createAborting } from "../../src/engine/aborting.ts";
 import { settled } from "../../src/engine/settled.ts";
 import { StoreUnavailable } from "../../src/errors.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
@@ -109,8 +110,10 @@ test("work never begins under a signal that has aborted already", async () => {
   const work = () => {
     began = true;
   };
-  const end = await settled(work, AbortSignal.abort("too late"));
-  expect(end).toEqual({ kind: "aborted", reason: "too late", late: null });
+  const aborting = createAborting();
+  const reason = new Error("too late");
+  aborting.abort(reason);
+  expect(await settled(work, aborting)).toEqual({ kind: "aborted", reason, late: null });
   expect(began).toBe(false);
 });
 

@@ -33,12 +33,15 @@ export function virtualTime(): VirtualTime {
     alarms.delete(alarm);
     alarm.ring();
   };
+  const after = (ms: number, ring: () => void) => {
+    const alarm = { atMs: nowMs + ms, ring };
+    alarms.add(alarm);
+    return () => void alarms.delete(alarm);
+  };
   const timer = (ms: number) => {
     let cancel = () => {};
     const expired = new Promise<void>((resolve) => {
-      const alarm = { atMs: nowMs + ms, ring: resolve };
-      alarms.add(alarm);
-      cancel = () => alarms.delete(alarm);
+      cancel = after(ms, resolve);
     });
     return { expired, cancel };
   };
@@ -68,7 +71,7 @@ export function virtualTime(): VirtualTime {
   return {
     runtime: {
       ...{ monotonicMs: () => nowMs, random: () => 1, newId: () => randomUUID() },
-      ...{ randomBytes: (length) => randomBytes(length), timer, sleep: (ms) => timer(ms).expired },
+      ...{ randomBytes: (length) => randomBytes(length), timer, after, sleep: (ms) => timer(ms).expired },
     },
     ...{ now: () => STORE_EPOCH_MS + nowMs, elapsedMs: () => nowMs, until, pass },
     stop: () => {

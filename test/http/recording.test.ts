@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { createAborting } from "../../src/engine/aborting.ts";
 import { record } from "../../src/http/recording.ts";
 
 const KB = 1_024;
@@ -19,14 +20,13 @@ function source(chunks: number) {
   return { body, asked };
 }
 
-const alive = new AbortController().signal;
 const kept = async () => true;
 const turns = () => new Promise((resolve) => setTimeout(resolve, 20));
 
 describe("a body is recorded", () => {
   test("to its end although nobody reads along, as long as it can be kept", async () => {
     const { body } = source(4);
-    const { ended } = record(body, { maxBytes: 4 * KB, length: null, signal: alive });
+    const { ended } = record(body, { maxBytes: 4 * KB, length: null, aborting: createAborting() });
     const recorded = await ended;
     expect(recorded).toMatchObject({ kind: "whole" });
     expect(recorded.kind === "whole" && recorded.body.length).toBe(4 * KB);
@@ -34,14 +34,14 @@ describe("a body is recorded", () => {
 
   test("to its end although its client reads nothing, as long as it can be kept", async () => {
     const { body } = source(100);
-    const { ended, flow } = record(body, { maxBytes: 100 * KB, length: null, signal: alive });
+    const { ended, flow } = record(body, { maxBytes: 100 * KB, length: null, aborting: createAborting() });
     flow(kept);
     expect(await ended).toMatchObject({ kind: "whole" });
   });
 
   test("no faster than its client reads, once it is too long: memory stays bounded", async () => {
     const { body, asked } = source(1_000);
-    const { ended, flow } = record(body, { maxBytes: 10 * KB, length: null, signal: alive });
+    const { ended, flow } = record(body, { maxBytes: 10 * KB, length: null, aborting: createAborting() });
     await turns();
     expect(asked.chunks).toBeLessThan(15);
     const reader = flow(kept).getReader();
@@ -56,7 +56,7 @@ describe("a body is recorded", () => {
 
   test("to its end when its client has gone, however long it is", async () => {
     const { body, asked } = source(1_000);
-    const { ended, flow } = record(body, { maxBytes: 10 * KB, length: null, signal: alive });
+    const { ended, flow } = record(body, { maxBytes: 10 * KB, length: null, aborting: createAborting() });
     const client = flow(kept);
     await client.cancel();
     expect(await ended).toEqual({ kind: "too_long" });
@@ -67,7 +67,7 @@ describe("a body is recorded", () => {
     const failure = new Error("broken");
     const failing = new ReadableStream<Uint8Array>({ pull: (controller) => controller.error(failure) });
     const limits = { maxBytes: KB, length: null };
-    expect(await record(failing, { ...limits, signal: alive }).ended).toEqual({
+    expect(await record(failing, { ...limits, aborting: createAborting() }).ended).toEqual({
       kind: "broken",
       error: failure,
     });
@@ -77,12 +77,12 @@ describe("a body is recorded", () => {
         cancelled = reason;
       },
     });
-    const controller = new AbortController();
-    const { ended } = record(endless, { ...limits, signal: controller.signal });
-    controller.abort(failure);
+    const aborting = createAborting();
+    const { ended } = record(endless, { ...limits, aborting });
+    aborting.abort(failure);
     expect(await ended).toEqual({ kind: "broken", error: failure });
     expect(cancelled).toBe(failure);
-    const stopped = record(source(1).body, { ...limits, signal: AbortSignal.abort(failure) });
+    const stopped = record(source(1).body, { ...limits, aborting });
     expect(await stopped.ended).toEqual({ kind: "broken", error: failure });
   });
 
@@ -94,7 +94,7 @@ describe("a body is recorded", () => {
           controller.close();
         },
       });
-    const limits = { maxBytes: KB, length: null, signal: alive };
+    const limits = { maxBytes: KB, length: null, aborting: createAborting() };
     expect(await record(of("\u00e9"), limits).ended).toEqual({
       kind: "whole",
       body: Uint8Array.of(0xc3, 0xa9),
@@ -115,7 +115,7 @@ describe("what a client gets of it", () => {
     const keeping = new Promise<boolean>((resolve) => {
       keep = resolve;
     });
-    const { flow } = record(body, { maxBytes: 9 * KB, length, signal: alive });
+    const { flow } = record(body, { maxBytes: 9 * KB, length, aborting: createAborting() });
     const reader = flow(() => keeping).getReader();
     const got: Uint8Array[] = [];
     const reading = (async () => {
@@ -136,7 +136,7 @@ describe("what a client gets of it", () => {
   });
 
   test("is cut off where the record is not kept", async () => {
-    const { flow } = record(source(2).body, { maxBytes: 9 * KB, length: null, signal: alive });
+    const { flow } = record(source(2).body, { maxBytes: 9 * KB, length: null, aborting: createAborting() });
     await expect(new Response(flow(async () => false)).arrayBuffer()).rejects.toThrow(/its end is not sent/);
   });
 });

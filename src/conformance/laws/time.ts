@@ -1,6 +1,6 @@
 import { ok } from "node:assert/strict";
+import { standingStep } from "../../core/kept.ts";
 import type { Due, StepOf } from "../../core/record.ts";
-import { standingStep } from "../../core/transition.ts";
 import { completed, freshIdentity, inProgress, nowOf, released, renewal, unknown } from "../draft.ts";
 import { insertNew, replaceSeen, sameInstant, stands } from "../expectation.ts";
 import { same } from "../same.ts";

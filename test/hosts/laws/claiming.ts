@@ -120,6 +120,7 @@ function made(effect: () => void): Response {
 const stopped = {
   ...nodeRuntime(),
   timer: () => ({ expired: new Promise<void>(() => {}), cancel: () => {} }),
+  after: () => () => {},
 };
 
 async function deadAttempt(subject: HostSubject): Promise<void> {

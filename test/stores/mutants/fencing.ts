@@ -1,7 +1,7 @@
 import { settled } from "../../../src/conformance/unit.ts";
 import type { Identity, KeyRecord, RecordWrite } from "../../../src/core/record.ts";
 import { seen } from "../../../src/core/transition.ts";
-import { step } from "../../../src/engine/driver.ts";
+import { step } from "../../../src/engine/step.ts";
 import type {
   Awaitable,
   Fenced,
