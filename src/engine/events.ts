@@ -23,10 +23,10 @@ export type EngineEvent =
       readonly identity: Identity;
       readonly attempt: number;
     }
-  /** A worker, a duplicate or an ending moved a record. */
+  /** A worker, a duplicate, an ending or a person moved a record. */
   | {
       readonly type: "transition";
-      readonly by: "attempt" | "duplicate" | "sweeper" | "reconciler";
+      readonly by: "attempt" | "duplicate" | "sweeper" | "reconciler" | "person";
       readonly operation: string;
       readonly identity: Identity;
       readonly attempt: number;
@@ -41,6 +41,14 @@ export type EngineEvent =
       readonly operation: string;
       readonly identity: Identity;
       readonly attempt: number;
+    }
+  /** An effect that was proved not to have happened seems to have happened all the same: a person should look. */
+  | {
+      readonly type: "contradiction";
+      readonly operation: string;
+      readonly identity: Identity;
+      readonly attempt: number;
+      readonly reason: string;
     }
   /** Something failed that no caller is waiting for; `what` says what was being done. */
   | { readonly type: "failure"; readonly what: string; readonly error: unknown }

@@ -31,6 +31,8 @@ export interface Execution<Tx> {
   readonly request: BeginRequest;
   readonly provider: ProviderKind;
   readonly keyTtlMs: number | null;
+  /** How long after the claim the provider takes the request. */
+  readonly validForMs: number | null;
   readonly open: (tx: Tx, record: InProgress) => Awaitable<Uint8Array>;
   readonly perform: (record: KeyRecord, signal: AbortSignal) => Promise<Uint8Array>;
 }
@@ -121,7 +123,7 @@ async function bringLate<Tx>(
     const result = await late;
     const held = attempt.record();
     const written = await context.driver.drive(finishFlow(context, settler, held, { result }));
-    if (written.kind === "lost") return;
+    if (written.kind === "lost") return tellContradiction(context, settler, held, written.record);
     const reason = "The provider's answer came late.";
     const to = written.record.state;
     context.emit({
@@ -137,6 +139,20 @@ async function bringLate<Tx>(
   } catch (error) {
     context.emit({ type: "failure", what: `bringing the late result of ${operation}`, error });
   }
+}
+
+/** A result for an effect that others have meanwhile proved not to have happened. */
+function tellContradiction<Tx>(
+  { emit }: Context<Tx>,
+  { step }: Settler<Tx>,
+  held: Held,
+  stands: KeyRecord | null,
+): void {
+  const generation = (record: KeyRecord | null) => record?.steps.get(step)?.generation ?? 0;
+  if (stands?.state !== "released" && generation(stands) === generation(held)) return;
+  const { operation, identity, attempt } = held;
+  const reason = "It was proved not to have happened; then the provider's answer came after all.";
+  emit({ type: "contradiction", operation, identity, attempt, reason });
 }
 
 function ended(end: Ended | NotOurs): Executed {
@@ -175,8 +191,13 @@ async function writtenBy(writing: Promise<Written>): Promise<Ended> {
   return written.kind === "lost" ? written : { kind: "kept", record: written.record };
 }
 
-function openMark({ provider, keyTtlMs }: Pick<Execution<never>, "provider" | "keyTtlMs">): StepOf<Due> {
-  return { state: "open", provider, generation: 0, openedAt: { inMs: 0 }, keyTtlMs, validUntil: null };
+function openMark({
+  provider,
+  keyTtlMs,
+  validForMs,
+}: Pick<Execution<never>, "provider" | "keyTtlMs" | "validForMs">): StepOf<Due> {
+  const validUntil = validForMs === null ? null : { inMs: validForMs }; // stamped in the claim's own write
+  return { state: "open", provider, generation: 0, openedAt: { inMs: 0 }, keyTtlMs, validUntil };
 }
 
 /** Internal error texts stay on the record as evidence for operators; no client ever sees them. */

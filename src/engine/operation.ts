@@ -1,4 +1,4 @@
-import { type Duration, parseDuration } from "../core/policy.ts";
+import type { Duration } from "../core/policy.ts";
 import type { Answer, KeyRecord, ProviderKind } from "../core/record.ts";
 import { ConfigurationError } from "../errors.ts";
 import { type AnswerInit, toAnswer } from "./answer.ts";
@@ -12,6 +12,7 @@ import { type Executed, type Execution, executeOperation } from "./execute.ts";
 import { type HeaderPolicy, headerPolicy } from "./header-policy.ts";
 import type { Awaitable, Returned, Settling } from "./returned.ts";
 import type { Settler } from "./settler.ts";
+import { optionalMs, refuseUnusable } from "./usable.ts";
 
 /** The attempt as an operation's functions see it. */
 export interface AttemptView {
@@ -21,10 +22,15 @@ export interface AttemptView {
   readonly downstreamKey: string;
   /** The record's primary key in the store's own table, \`oncekey_records (id)\`: for a foreign key of yours. */
   readonly recordId: Uint8Array;
+  /**
+   * Until when the provider may take the request (`query` with `validFor`), by the database's clock. Send it, or an
+   * earlier time where the provider's clock may be slow.
+   */
+  readonly validUntil: Date | null;
 }
 
 export interface RunningAttempt extends AttemptView {
-  /** Aborts when the attempt's time is up or its key is lost. */
+  /** Aborts when the attempt's time is up or its key is lost; in a look or a cancel, when it is waited for no longer. */
   readonly signal: AbortSignal;
 }
 
@@ -50,6 +56,11 @@ export interface OperationDefinition<Tx, Settles extends Settling, Input, Refere
    * the provider within it, the attempt's whole running time included.
    */
   readonly keyTtl?: Duration;
+  /**
+   * How long after the claim the provider takes the request (`query`): it must refuse one that comes after the
+   * `validUntil` which `perform` sends. Without it a "not found" is believed after `notFoundGrace` and three looks.
+   */
+  readonly validFor?: Duration;
   /** Writes the pending row, in one transaction with the claim; must reuse the row of an earlier reference. */
   readonly open: (
     tx: Tx,
@@ -69,12 +80,12 @@ export interface OperationDefinition<Tx, Settles extends Settling, Input, Refere
   /** Asks the provider what happened; a throw means that it could not be reached. */
   readonly look?: (given: {
     readonly reference: Reference;
-    readonly attempt: AttemptView;
+    readonly attempt: RunningAttempt;
   }) => Promise<Sighted<Result>>;
   /** Asks the provider to refuse the key for ever. */
   readonly cancel?: (given: {
     readonly reference: Reference;
-    readonly attempt: AttemptView;
+    readonly attempt: RunningAttempt;
   }) => Promise<Cancelled<Result>>;
   /** Marks the row when it is proved that nothing happened, in one transaction with the record. */
   readonly abandon?: (tx: Tx, given: { readonly reference: Reference }) => Returned<Settles, void>;
@@ -134,12 +145,14 @@ function executions<Tx, Settles extends Settling, Input, Reference, Result>(
   viewOf: View,
 ): (request: OperationRequest, input: Input) => Execution<Tx> {
   const { name, provider } = definition;
-  const keyTtlMs = keyTtlOf(definition);
+  const keyTtlMs = optionalMs(definition, "keyTtl");
+  const validForMs = optionalMs(definition, "validFor");
   const references = codec<Reference>(`the reference of ${name}`);
   const results = codec<Result>(`the result of ${name}`);
   return (request, input) => ({
     request: { ...request, operation: name, effects: "declared" },
     provider,
+    validForMs,
     keyTtlMs: keyTtlMs === null ? null : keyTtlMs - (request.maxRunMs ?? context.policy.requestTimeoutMs),
     open: (tx, record) => {
       const reference = record.reference === null ? null : references.decode(record.reference);
@@ -155,13 +168,6 @@ function executions<Tx, Settles extends Settling, Input, Reference, Result>(
   });
 }
 
-function keyTtlOf({ name, keyTtl }: { readonly name: string; readonly keyTtl?: Duration }): number | null {
-  if (keyTtl === undefined) return null;
-  const ttl = parseDuration(keyTtl);
-  if (ttl.kind === "bad") throw new ConfigurationError(`operation ${name}: keyTtl`, `must be ${ttl.reason}`);
-  return ttl.ms;
-}
-
 function settlerOf<Tx, Settles extends Settling, Input, Reference, Result>(
   definition: OperationDefinition<Tx, Settles, Input, Reference, Result>,
   viewOf: View,
@@ -174,13 +180,18 @@ function settlerOf<Tx, Settles extends Settling, Input, Reference, Result>(
     reference: referenceOf(decode, record),
     attempt: viewOf(record),
   });
+  const asking = (record: KeyRecord, signal: AbortSignal) => ({
+    reference: referenceOf(decode, record),
+    attempt: { ...viewOf(record), signal },
+  });
   const encoded = <T extends { readonly kind: string }>(
     seen: T | { readonly kind: "found"; readonly result: Result },
   ) => ("result" in seen ? { kind: "found" as const, result: results.encode(seen.result) } : seen);
   return {
     step: STEP,
-    look: look === undefined ? null : async (record) => encoded(await look(given(record))),
-    cancel: cancel === undefined ? null : async (record) => encoded(await cancel(given(record))),
+    look: look === undefined ? null : async (record, signal) => encoded(await look(asking(record, signal))),
+    cancel:
+      cancel === undefined ? null : async (record, signal) => encoded(await cancel(asking(record, signal))),
     finish: (tx, record, result) => {
       const finished: Awaitable<AnswerInit> = definition.finish(tx, {
         ...given(record),
@@ -217,37 +228,18 @@ function viewing<Tx, Settles extends Settling>(
     number: record.attempt,
     downstreamKey: downstreamKey(context.namespace, record, STEP),
     recordId: transactions.recordId(record.identity),
+    validUntil: validUntilOf(record),
   });
+}
+
+function validUntilOf({ steps }: KeyRecord): Date | null {
+  const step = steps.get(STEP);
+  if (step === undefined || step.state === "clear" || step.validUntil === null) return null;
+  return new Date(step.validUntil);
 }
 
 function referenceOf<Reference>(decode: (bytes: Uint8Array) => Reference, record: KeyRecord): Reference {
   if (record.reference === null)
     throw new Error(`The record of ${record.operation} has no reference; it was not opened.`);
   return decode(record.reference);
-}
-
-function refuseUnusable<Tx, Settles extends Settling, Input, Reference, Result>(
-  engine: Engine<Tx, Settles>,
-  { name, provider, look, cancel, keyTtl }: OperationDefinition<Tx, Settles, Input, Reference, Result>,
-): void {
-  const refuse = (field: string, reason: string) => {
-    throw new ConfigurationError(`operation ${name}: ${field}`, reason);
-  };
-  if (engine.settlers.has(name)) refuse("name", "is taken already on this engine");
-  if (provider === "keyed" && (look === undefined || cancel === undefined)) {
-    refuse("provider", '"keyed" can be asked and can cancel, so look and cancel are required');
-  }
-  if (provider === "query" && look === undefined)
-    refuse("provider", '"query" can be asked, so look is required');
-  if (provider === "repeatable" && keyTtl === undefined) {
-    refuse("keyTtl", "is required: how long the provider deduplicates by our key");
-  }
-  const { requestTimeoutMs } = engine.policy;
-  const ttlMs = keyTtlOf({ name, ...(keyTtl === undefined ? {} : { keyTtl }) });
-  if (ttlMs !== null && ttlMs <= requestTimeoutMs) {
-    refuse(
-      "keyTtl",
-      `must be longer than requestTimeout (${requestTimeoutMs} ms): a call may go out that late`,
-    );
-  }
 }

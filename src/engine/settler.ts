@@ -12,10 +12,10 @@ export type Sighting =
 export interface Settler<Tx> {
   /** The operation's one external effect. */
   readonly step: string;
-  /** `null` where the provider cannot be asked; a throw means that it could not be reached. */
-  readonly look: ((record: KeyRecord) => Promise<Sighting>) | null;
+  /** `null` where the provider cannot be asked; a throw means that it could not be reached. The signal ends the waiting. */
+  readonly look: ((record: KeyRecord, signal: AbortSignal) => Promise<Sighting>) | null;
   /** `cancelled` proves that nothing will happen under this generation; `null` where the provider cannot cancel. */
-  readonly cancel: ((record: KeyRecord) => Promise<Cancelling>) | null;
+  readonly cancel: ((record: KeyRecord, signal: AbortSignal) => Promise<Cancelling>) | null;
   /** Writes the domain's final rows and makes the answer, inside the transaction that finishes the record. */
   readonly finish: (tx: Tx, record: KeyRecord, result: Uint8Array) => Awaitable<Answer>;
   /** Marks the domain's rows when nothing happened, inside the transaction that releases the record. */

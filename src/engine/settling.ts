@@ -114,7 +114,7 @@ function* keepResult<Tx>(
 }
 
 /** What is proved when an operation's effect is known not to have happened. */
-export type Proof = "nothing_sent" | "cancelled";
+export type Proof = "nothing_sent" | "cancelled" | "not_found";
 
 /** Releases an operation whose effect did not happen: the domain's rows and the record in one transaction. */
 export function* abandonFlow<Tx>(

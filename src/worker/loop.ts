@@ -1,4 +1,5 @@
 import type { Runtime } from "../engine/runtime.ts";
+import { jittered } from "./jitter.ts";
 
 /** What a tick is told while it runs. */
 export interface Going {
@@ -96,8 +97,3 @@ function backedOff(intervalMs: number, failures: number): number {
 
 /** More would only overflow. */
 const DOUBLINGS = 30;
-
-/** A fifth less to a fifth more. */
-function jittered(ms: number, random: number): number {
-  return Math.round(ms * (0.8 + 0.4 * random));
-}

@@ -1,193 +1,174 @@
-import type { KeyRecord, RecordWrite, Unknown } from "../core/record.ts";
+import type { Instant, KeyRecord, RecordWrite, Unknown } from "../core/record.ts";
+import { judgeNotFound } from "../core/silence.ts";
 import { look, lookAgain, review, seen } from "../core/transition.ts";
-import { call, due, type Flow, replace, type TransactionFlow } from "../engine/command.ts";
+import { replace, type TransactionFlow } from "../engine/command.ts";
 import type { Context } from "../engine/context.ts";
-import type { Settler, Sighting } from "../engine/settler.ts";
-import { abandonFlow, finishFlow, LONGEST_BACKOFF_MS } from "../engine/settling.ts";
-import type { Listed } from "../stores/store.ts";
-import { BOUNDS, type Bounds } from "./loop.ts";
-import { type Bounded, hasKnownSteps, type KnownSteps, lookAtSteps, type StepsLooked } from "./steps.ts";
+import type { Settler } from "../engine/settler.ts";
+import { abandonFlow, finishFlow, LONGEST_BACKOFF_MS, type Proof } from "../engine/settling.ts";
+import { jittered } from "./jitter.ts";
+import { type Sighted, sight } from "./sighting.ts";
+import { type KnownSteps, lookAtSteps, type StepsLooked } from "./steps.ts";
 
-/** What one tick of the reconciler did. */
-export interface Reconciled {
+/** What became of one record in doubt. */
+export type Result =
   /** Ended with the provider's truth. */
-  readonly settled: number;
+  | "settled"
   /** Ended because it is proved that nothing happened. */
-  readonly released: number;
+  | "released"
   /** Looked at, and to be looked at again. */
-  readonly waiting: number;
+  | "waiting"
   /** Left to a person. */
-  readonly reviewed: number;
+  | "reviewed"
   /** Taken by another worker or moved in the meantime. */
-  readonly passed: number;
-  /** The provider could not be reached, or a record could not be handled; it spends no look. */
-  readonly failed: number;
-  readonly damaged: number;
-  /** The tick's time was up before everything was looked at. */
-  readonly more: boolean;
-}
+  | "passed"
+  /** The provider could not be reached; it spends no look. */
+  | "unreachable"
+  /** Could not be handled; told to the listeners, and met again later. */
+  | "failed";
 
-export interface Reconciler<Tx> {
+/** A record under a look: taken over, so that whoever had it before is fenced. */
+interface Looking<Tx> {
   readonly context: Context<Tx>;
-  readonly settlers: ReadonlyMap<string, Settler<Tx>>;
-  readonly steps: KnownSteps;
+  readonly record: Unknown;
+  /** The store's now when it was taken over, before anybody was asked. */
+  readonly askedAt: Instant;
+  /** How long it had been put off the last time. */
+  readonly waitedMs: number;
 }
+
+/** The same of an operation's record. */
+interface Settling<Tx> extends Looking<Tx> {
+  readonly settler: Settler<Tx>;
+}
+
+/** How a record in doubt is ended: by the operation that it is of, or by what is known of its declared steps. */
+export type Ender<Tx> =
+  | { readonly kind: "operation"; readonly settler: Settler<Tx> }
+  | { readonly kind: "steps"; readonly steps: KnownSteps };
 
 /**
- * Finds out what became of effects in doubt. Takes each record over first, so that a late original is fenced; asks
- * outside any transaction; ends it by a fenced write. One record that cannot be handled never stops the others.
+ * Finds out what became of one effect in doubt. Takes the record over first, so that a late original is fenced; asks
+ * outside any transaction; ends it by a fenced write. Whatever a worker in a better position did meanwhile stands.
  */
-export function* reconcileFlow<Tx>(
-  reconciler: Reconciler<Tx>,
-  bounds: Partial<Bounds> = {},
-): TransactionFlow<Reconciled, Tx> {
-  const { limit } = { ...BOUNDS, ...bounds };
-  const listed = yield* listKnown(reconciler, limit);
-  const counts = {
-    settled: 0,
-    released: 0,
-    waiting: 0,
-    reviewed: 0,
-    passed: 0,
-    failed: 0,
-    damaged: listed.damaged,
-  };
-  for (const record of listed.records) {
-    if (record.state !== "unknown") continue;
-    counts[yield* reconcileOne(reconciler, record)]++;
-  }
-  return { ...counts, more: listed.records.length === limit };
-}
-
-/**
- * Records of operations that this worker does not know are left, as they are, to those that do: to put them off would
- * keep them from the others. Up to MOST_ASKED of them do not crowd out the ones that it knows.
- */
-function* listKnown<Tx>(
-  { settlers, steps }: Reconciler<Tx>,
-  limit: number,
-): Flow<Pick<Listed, "records" | "damaged">> {
-  for (let asked = limit; ; asked *= 2) {
-    const { records, damaged } = yield* due({ kind: "looks", limit: asked });
-    const known = records
-      .filter((record) => settlers.has(record.operation) || hasKnownSteps(steps, record))
-      .slice(0, limit);
-    const all = records.length + damaged < asked;
-    if (all || known.length === limit || asked >= MOST_ASKED) return { records: known, damaged };
-  }
-}
-
-const MOST_ASKED = 10_000;
-
-type Result = Exclude<keyof Reconciled, "damaged" | "more">;
-
-function* reconcileOne<Tx>(
-  { context, settlers, steps }: Reconciler<Tx>,
-  record: Unknown,
+export function* reconcileOne<Tx>(
+  context: Context<Tx>,
+  ender: Ender<Tx>,
+  due: Unknown,
+  signal: AbortSignal,
 ): TransactionFlow<Result, Tx> {
-  const { emit, runtime, policy } = context;
-  const settler = settlers.get(record.operation);
-  try {
-    const change = { writeId: runtime.newId(), owner: runtime.newId(), leaseMs: policy.leaseMs };
-    const taken = yield* replace(seen(record), look(record, change), "never");
-    if (taken.kind !== "replaced" || taken.record.state !== "unknown") return "passed";
-    if (settler !== undefined) return yield* settle(context, settler, taken.record);
-    const bounded: Bounded = (asked) => answered(context, asked);
-    const { record: held, now } = taken;
-    return yield* afterLook(
-      context,
-      yield* lookAtSteps(context, steps, { record: held, now }, bounded),
-      held,
-    );
-  } catch (error) {
-    emit({ type: "failure", what: `reconciling ${record.operation}`, error });
-    return "failed";
+  const { runtime, policy } = context;
+  const change = { writeId: runtime.newId(), owner: runtime.newId(), leaseMs: policy.leaseMs };
+  const taken = yield* replace(seen(due), look(due, change), "never");
+  if (taken.kind !== "replaced" || taken.record.state !== "unknown") return "passed";
+  const waitedMs = due.nextLookAt === null ? 0 : Math.max(0, due.nextLookAt - due.updatedAt);
+  const looking = { context, record: taken.record, waitedMs, askedAt: taken.now };
+  switch (ender.kind) {
+    case "steps":
+      return yield* afterLook(looking, yield* lookAtSteps({ context, signal }, ender.steps, looking));
+    case "operation": {
+      const { settler } = ender;
+      const { sighted, record } = yield* sight(context, settler, taken.record, signal);
+      return yield* settle({ ...looking, settler, record }, sighted);
+    }
   }
 }
 
 const SAID = {
   not_found: "The provider knows nothing of it; that alone is no proof.",
   pending: "The provider has not decided yet.",
-  unreachable: "The provider could not be reached.",
   cannot_ask: "The provider cannot be asked.",
 } as const;
 
-function* settle<Tx>(
-  context: Context<Tx>,
-  settler: Settler<Tx>,
-  record: Unknown,
-): TransactionFlow<Result, Tx> {
-  const sighting = yield* sight(context, settler, record);
-  switch (sighting.kind) {
-    case "found":
-      return yield* finish(context, settler, record, sighting.result);
-    case "cancelled":
-      return yield* abandon(context, settler, record);
-    case "not_found":
-      return yield* postpone(context, record, true, SAID.not_found);
-    case "pending":
-      return yield* postpone(context, record, true, SAID.pending);
-    case "unreachable":
-      context.emit({
-        type: "failure",
-        what: `asking the provider of ${record.operation}`,
-        error: sighting.error,
-      });
-      yield* postpone(context, record, false, SAID.unreachable);
-      return "failed";
-    case "cannot_ask":
-      return yield* leaveToPerson(context, record, SAID.cannot_ask);
-  }
-}
-
 /** Brings on the record of a route or a function whose declared steps were asked about. */
-function* afterLook<Tx>(
-  context: Context<Tx>,
-  looked: StepsLooked,
-  taken: Unknown,
-): TransactionFlow<Result, Tx> {
+function* afterLook<Tx>(taken: Looking<Tx>, looked: StepsLooked): TransactionFlow<Result, Tx> {
+  const { context } = taken;
   switch (looked.kind) {
     case "passed":
       return "passed";
     case "released":
-      return tell(context, taken, looked.record) ? "released" : "passed";
-    case "in_doubt":
-      if (looked.said === "cannot_ask") return yield* leaveToPerson(context, looked.record, SAID.cannot_ask);
-      if (looked.said !== "unreachable")
-        return yield* postpone(context, looked.record, true, SAID[looked.said]);
-      context.emit({
-        type: "failure",
-        what: `asking a provider of ${taken.operation}`,
-        error: looked.error,
-      });
-      yield* postpone(context, looked.record, false, SAID.unreachable);
-      return "failed";
+      return tell(context, taken.record, looked.record) ? "released" : "passed";
+    case "in_doubt": {
+      const looking = { ...taken, record: looked.record };
+      switch (looked.said) {
+        case "cannot_ask":
+          return yield* leaveToPerson(looking, SAID.cannot_ask);
+        case "unreachable":
+          return yield* backOff(looking, looked.error);
+        case "given_up":
+          return yield* putBack(looking, 0, "waiting");
+        case "not_found":
+        case "pending":
+          return yield* postpone(looking, looked.soonestMs, SAID[looked.said]);
+      }
+    }
   }
 }
 
-/** Releases what the provider has cancelled; a release that fails counts as a look, so that a person hears of it. */
-function* abandon<Tx>(
-  context: Context<Tx>,
-  settler: Settler<Tx>,
-  record: Unknown,
-): TransactionFlow<Result, Tx> {
+function* settle<Tx>(looking: Settling<Tx>, sighted: Sighted): TransactionFlow<Result, Tx> {
+  switch (sighted.kind) {
+    case "found":
+      return yield* finish(looking, sighted.result);
+    case "cancelled":
+      return yield* abandon(looking, "cancelled");
+    case "not_found":
+      return yield* silence(looking);
+    case "pending":
+      return yield* postpone(looking, soonestMs(looking), SAID.pending);
+    case "unreachable":
+      return yield* backOff(looking, sighted.error);
+    case "given_up":
+      return yield* putBack(looking, 0, "waiting");
+    case "cannot_ask":
+      return yield* leaveToPerson(looking, SAID.cannot_ask);
+    case "lost":
+      return "passed";
+  }
+}
+
+function* silence<Tx>(looking: Settling<Tx>): TransactionFlow<Result, Tx> {
+  const judged = judge(looking);
+  if (judged.kind === "proved") return yield* abandon(looking, "not_found");
+  return yield* postpone(looking, judged.soonestMs, SAID.not_found);
+}
+
+function judge<Tx>({ context: { policy }, settler, record, askedAt }: Settling<Tx>) {
+  const step = record.steps.get(settler.step);
+  const mark = step?.state === "open" ? step : null;
+  return judgeNotFound(mark, { askedAt, looks: record.looks }, policy);
+}
+
+/** Looks at a provider that can be waited for only by the calendar keep their distance, whatever they bring. */
+function soonestMs<Tx>(looking: Settling<Tx>): number {
+  if (looking.settler.cancel !== null) return 0;
+  const judged = judge(looking);
+  return judged.kind === "inconclusive" ? judged.soonestMs : 0;
+}
+
+/** Releases what did not happen; a release that fails counts as a look, so that a person hears of it. */
+function* abandon<Tx>(looking: Settling<Tx>, proof: Proof): TransactionFlow<Result, Tx> {
+  const { context, settler, record } = looking;
   try {
-    const written = yield* abandonFlow(context, settler, record, "cancelled");
+    const written = yield* abandonFlow(context, settler, record, proof);
     const released = written.record?.state === "released" && written.record.owner === record.owner;
     return released && tell(context, record, written.record) ? "released" : "passed";
   } catch (error) {
     context.emit({ type: "failure", what: `abandoning ${record.operation}`, error });
-    yield* postpone(context, record, true, "The effect did not happen; its release failed.");
+    yield* postpone(looking, 0, proof === "cancelled" ? CANCELLED : UNPROVED_RELEASE);
     return "failed";
   }
 }
 
-function* finish<Tx>(
-  context: Context<Tx>,
-  settler: Settler<Tx>,
-  record: Unknown,
-  result: Uint8Array,
-): TransactionFlow<Result, Tx> {
+/** Kept as the reason, so that the next look knows what the provider had promised. */
+const CANCELLED = "The provider has cancelled it; its release failed.";
+const UNPROVED_RELEASE = "The effect did not happen; its release failed.";
+
+function* finish<Tx>(looking: Settling<Tx>, result: Uint8Array): TransactionFlow<Result, Tx> {
+  const { context, settler, record } = looking;
+  const { operation, identity, attempt, evidence } = record;
+  if (evidence.reason === CANCELLED) {
+    const reason = "The provider had cancelled it, and now says that it happened.";
+    context.emit({ type: "contradiction", operation, identity, attempt, reason });
+  }
   const written = yield* finishFlow(context, settler, record, { result });
   if (written.kind === "lost") return "passed";
   if (tell(context, record, written.record)) return "settled";
@@ -207,60 +188,42 @@ function tell<Tx>(
   return true;
 }
 
-type Sighted =
-  | Sighting
-  | { readonly kind: "cancelled" }
-  | { readonly kind: "unreachable"; readonly error: unknown }
-  | { readonly kind: "cannot_ask" };
-
-/** What is kept already, else what the provider says; not found there means to cancel where that can be. */
-function* sight<Tx>(
-  context: Context<Tx>,
-  { look: ask, cancel }: Settler<Tx>,
-  record: Unknown,
-): TransactionFlow<Sighted, Tx> {
-  const { result } = record.evidence;
-  if (result !== null) return { kind: "found", result };
-  if (ask === null) return { kind: "cannot_ask" };
-  try {
-    const seenThere = yield* call(`look for ${record.operation}`, () => answered(context, ask(record)));
-    if (seenThere.kind !== "not_found" || cancel === null) return seenThere;
-    return yield* call(`cancel ${record.operation}`, () => answered(context, cancel(record)));
-  } catch (error) {
-    return { kind: "unreachable", error };
-  }
-}
-
-/** A provider that says nothing for the whole lease of a look is out of reach; it must not keep the others waiting. */
-async function answered<Tx, T>({ runtime, policy }: Context<Tx>, asked: Promise<T>): Promise<T> {
-  const bound = runtime.timer(policy.leaseMs);
-  const late = bound.expired.then(() => {
-    throw new Error(`The provider did not answer within ${policy.leaseMs} ms.`);
-  });
-  try {
-    return await Promise.race([asked, late]);
-  } finally {
-    bound.cancel();
-  }
-}
-
 function* postpone<Tx>(
-  context: Context<Tx>,
-  record: Unknown,
-  answered: boolean,
+  looking: Looking<Tx>,
+  notBeforeMs: number,
   reason: string,
 ): TransactionFlow<Result, Tx> {
-  const { policy, runtime } = context;
-  if (answered && record.looks + 1 >= policy.maxReconcileLooks)
-    return yield* leaveToPerson(context, record, reason);
-  const nextLookInMs = Math.min(LONGEST_BACKOFF_MS, policy.reconcileIntervalMs * 2 ** record.looks);
-  const write = lookAgain(record, { writeId: runtime.newId(), answered, nextLookInMs, reason });
+  const { policy, runtime } = looking.context;
+  const { record } = looking;
+  if (record.looks + 1 >= policy.maxReconcileLooks) return yield* leaveToPerson(looking, reason);
+  const backoffMs = Math.min(LONGEST_BACKOFF_MS, policy.reconcileIntervalMs * 2 ** record.looks);
+  const nextLookInMs = Math.max(notBeforeMs, jittered(backoffMs, runtime.random()));
+  const write = lookAgain(record, { writeId: runtime.newId(), answered: true, nextLookInMs, reason });
   return yield* moved(record, write, "waiting");
 }
 
+/** Twice as long as the last time, though nobody answered then either: the record counts answered looks only. */
+function* backOff<Tx>(looking: Looking<Tx>, error: unknown): TransactionFlow<Result, Tx> {
+  const { policy, runtime, emit } = looking.context;
+  emit({ type: "failure", what: `asking the provider of ${looking.record.operation}`, error });
+  const longerMs = Math.max(policy.reconcileIntervalMs, 2 * looking.waitedMs);
+  const backoffMs = Math.min(LONGEST_BACKOFF_MS, jittered(longerMs, runtime.random()));
+  return yield* putBack(looking, backoffMs, "unreachable");
+}
+
+/** Nothing was learnt: all stays as it was but the time of the next look. */
+function* putBack<Tx>(
+  { context: { runtime }, record }: Looking<Tx>,
+  nextLookInMs: number,
+  result: Result,
+): TransactionFlow<Result, Tx> {
+  const { reason } = record.evidence;
+  const write = lookAgain(record, { writeId: runtime.newId(), answered: false, nextLookInMs, reason });
+  return yield* moved(record, write, result);
+}
+
 function* leaveToPerson<Tx>(
-  { runtime }: Context<Tx>,
-  record: Unknown,
+  { context: { runtime }, record }: Looking<Tx>,
   reason: string,
 ): TransactionFlow<Result, Tx> {
   return yield* moved(record, review(record, { writeId: runtime.newId(), reason }), "reviewed");

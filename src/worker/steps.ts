@@ -1,11 +1,13 @@
 import { type Learnt, learn } from "../core/learning.ts";
 import type { Instant, KeyRecord, Unknown } from "../core/record.ts";
+import { judgeNotFound } from "../core/silence.ts";
 import { type OpenMark, repeatableUntil } from "../core/step.ts";
 import { release, seen } from "../core/transition.ts";
-import { call, replace, type TransactionFlow } from "../engine/command.ts";
+import { replace, type TransactionFlow } from "../engine/command.ts";
 import type { Context } from "../engine/context.ts";
 import { downstreamKey } from "../engine/downstream-key.ts";
 import type { DeclaredStep } from "../engine/settler.ts";
+import { asked, type CallBounds, heldOn, type Unanswered } from "./sighting.ts";
 
 /** Steps as this process knows them, by the operation's name. */
 export type KnownSteps = ReadonlyMap<string, ReadonlyMap<string, DeclaredStep>>;
@@ -17,10 +19,17 @@ export type StepsLooked =
   /** Somebody else has moved the record. */
   | { readonly kind: "passed" }
   /** Calls that are still in doubt; the most hopeful word about them decides what follows. */
-  | { readonly kind: "in_doubt"; readonly record: Unknown; readonly said: Said; readonly error: unknown };
+  | {
+      readonly kind: "in_doubt";
+      readonly record: Unknown;
+      readonly said: Said;
+      /** Sooner than this the next look would bring no more. */
+      readonly soonestMs: number;
+      readonly error: unknown;
+    };
 
 /** Of a call in doubt: what stands in the way of its end. */
-export type Said = "unreachable" | "pending" | "not_found" | "cannot_ask";
+export type Said = "given_up" | "unreachable" | "pending" | "not_found" | "cannot_ask";
 
 /**
  * True for the records that a look at declared steps may bring on: of a route or a function (an operation has opened with
@@ -35,72 +44,95 @@ export function hasKnownSteps(known: KnownSteps, record: KeyRecord): boolean {
   });
 }
 
-/** Asks a provider, and gives up in time. */
-export type Bounded = <T>(asked: Promise<T>) => Promise<T>;
-
 /**
  * Asks about every call in doubt of a record that this worker has taken over, outside any transaction, and keeps what it
- * learns call by call. There is nothing to finish: with no call in doubt the record is released.
+ * learns call by call; each is asked under a lease of its own. There is nothing to finish: with no call in doubt the
+ * record is released.
  */
 export function* lookAtSteps<Tx>(
-  context: Context<Tx>,
+  bounds: CallBounds<Tx>,
   known: KnownSteps,
-  taken: { readonly record: Unknown; readonly now: Instant },
-  bounded: Bounded,
+  taken: { readonly record: Unknown; readonly askedAt: Instant },
 ): TransactionFlow<StepsLooked, Tx> {
+  const { context } = bounds;
   const inDoubt: Doubted[] = [];
   let { record } = taken;
   for (const [name, mark] of taken.record.steps) {
     if (mark.state !== "open") continue;
+    const held = record === taken.record ? record : yield* heldOn(context, record);
+    if (held === null) return { kind: "passed" };
     const step = known.get(record.operation)?.get(name) ?? null;
-    const asked = yield* ask(context, { record, now: taken.now, name, mark, step, bounded });
-    if (asked.kind === "in_doubt") {
-      inDoubt.push(asked);
+    const asking = { record: held, askedAt: taken.askedAt, name, mark, step };
+    const said = yield* ask(bounds, asking);
+    if (said === null) return { kind: "passed" };
+    record = said.record;
+    if (said.answer.kind === "in_doubt") {
+      inDoubt.push(said.answer);
       continue;
     }
-    const change = { writeId: context.runtime.newId(), step: name, learnt: asked };
+    const change = { writeId: context.runtime.newId(), step: name, learnt: said.answer };
     const written = yield* replace(seen(record), learn(record, change), "never");
     if (written.kind !== "replaced" || written.record.state !== "unknown") return { kind: "passed" };
     record = written.record;
   }
   const [first, ...others] = inDoubt;
   if (first === undefined) return yield* released(context, record);
-  return {
-    ...others.reduce((one, other) => (HOPE[other.said] < HOPE[one.said] ? other : one), first),
-    record,
-  };
+  const hopeful = others.reduce((one, other) => (HOPE[other.said] < HOPE[one.said] ? other : one), first);
+  return { ...hopeful, record, soonestMs: Math.max(...inDoubt.map(({ soonestMs }) => soonestMs)) };
 }
 
 /** As long as one call can still be asked about, nobody need decide about the others. */
-const HOPE: Readonly<Record<Said, number>> = { unreachable: 0, pending: 1, not_found: 2, cannot_ask: 3 };
+const HOPE: Readonly<Record<Said, number>> = {
+  ...{ given_up: 0, unreachable: 1, pending: 2, not_found: 3, cannot_ask: 4 },
+};
 
 type Doubted = Omit<Extract<StepsLooked, { readonly kind: "in_doubt" }>, "record">;
 
 interface Asking {
   readonly record: Unknown;
-  readonly now: Instant;
+  readonly askedAt: Instant;
   readonly name: string;
   readonly mark: OpenMark;
   readonly step: DeclaredStep | null;
-  readonly bounded: Bounded;
 }
 
-/** What the provider says of one call; not found there means to cancel where that can be. */
+interface Answered {
+  readonly answer: Learnt | Doubted;
+  readonly record: Unknown;
+}
+
+/** What the provider says of one call; not found there means to cancel where that can be. `null`: the record is lost. */
 function* ask<Tx>(
-  { namespace }: Context<Tx>,
-  { record, now, name, mark, step, bounded }: Asking,
-): TransactionFlow<Learnt | Doubted, Tx> {
+  bounds: CallBounds<Tx>,
+  { record, askedAt, name, mark, step }: Asking,
+): TransactionFlow<Answered | null, Tx> {
+  const { context } = bounds;
   const [look, cancel] = [step?.look ?? null, step?.cancel ?? null];
-  if (look === null) return doubted(isCalledAgain(mark, now) ? "pending" : "cannot_ask");
-  const attempt = { number: record.attempt, downstreamKey: downstreamKey(namespace, record, name) };
-  try {
-    const sighted = yield* call(`look for ${name} of ${record.operation}`, () => bounded(look(attempt)));
-    if (sighted.kind === "finished" || sighted.kind === "refused") return sighted;
-    if (sighted.kind === "pending" || cancel === null) return doubted(sighted.kind);
-    return yield* call(`cancel ${name} of ${record.operation}`, () => bounded(cancel(attempt)));
-  } catch (error) {
-    return { ...doubted("unreachable"), error };
+  if (look === null)
+    return { answer: doubted(isCalledAgain(mark, askedAt) ? "pending" : "cannot_ask"), record };
+  const attempt = {
+    number: record.attempt,
+    downstreamKey: downstreamKey(context.namespace, record, name),
+  };
+  const sighted = yield* asked(bounds, `look for ${name} of ${record.operation}`, () => look(attempt));
+  if (sighted.kind === "finished" || sighted.kind === "refused") return { answer: sighted, record };
+  if (sighted.kind === "not_found" && cancel !== null) {
+    const held = yield* heldOn(context, record);
+    if (held === null) return null;
+    const said = yield* asked(bounds, `cancel ${name} of ${record.operation}`, () => cancel(attempt));
+    const unanswered = said.kind === "unreachable" || said.kind === "given_up";
+    return { answer: unanswered ? doubted(said.kind, 0, errorOf(said)) : said, record: held };
   }
+  if (sighted.kind === "unreachable" || sighted.kind === "given_up")
+    return { answer: doubted(sighted.kind, 0, errorOf(sighted)), record };
+  const judged = judgeNotFound(mark, { askedAt, looks: record.looks }, context.policy);
+  if (judged.kind === "inconclusive")
+    return { answer: doubted(sighted.kind, cancel === null ? judged.soonestMs : 0), record };
+  return { answer: sighted.kind === "pending" ? doubted("pending") : { kind: "not_performed" }, record };
+}
+
+function errorOf(said: Unanswered): unknown {
+  return said.kind === "unreachable" ? said.error : null;
 }
 
 /** By the next request, under the same key. */
@@ -108,8 +140,8 @@ function isCalledAgain(mark: OpenMark, now: Instant): boolean {
   return now < repeatableUntil([mark]);
 }
 
-function doubted(said: Said): Doubted {
-  return { kind: "in_doubt", said, error: null };
+function doubted(said: Said, soonestMs = 0, error: unknown = null): Doubted {
+  return { kind: "in_doubt", said, soonestMs, error };
 }
 
 function* released<Tx>({ runtime, policy }: Context<Tx>, record: Unknown): TransactionFlow<StepsLooked, Tx> {

@@ -4,7 +4,7 @@ import { judgeDeath } from "../core/verdict.ts";
 import { clock, type Flow, replace } from "../engine/command.ts";
 import type { Context } from "../engine/context.ts";
 import { StoreUnavailable } from "../errors.ts";
-import { listUnmet, metVersions } from "./listing.ts";
+import { listUnmet, nobodyMet } from "./listing.ts";
 import { BOUNDS, type Bounds } from "./loop.ts";
 
 /** What one tick of the sweeper did. */
@@ -35,7 +35,7 @@ export function* sweepFlow<Tx>(context: Context<Tx>, bounds: Partial<Bounds> = {
     mine,
     limit,
   };
-  const met = metVersions();
+  const met = nobodyMet();
   const counts = { released: 0, doubted: 0, passed: 0, failed: 0, damaged: 0 };
   let away = 0;
   for (;;) {
@@ -44,9 +44,9 @@ export function* sweepFlow<Tx>(context: Context<Tx>, bounds: Partial<Bounds> = {
     if (records.length === 0) return { ...counts, more: false };
     for (const record of records) {
       if (ending() || (yield* clock()) >= untilMs) return { ...counts, more: true };
+      met.add(record);
       const { result, error } = yield* sweepOne(context, record);
       counts[result]++;
-      if (result === "passed" || result === "failed") met.add(record);
       away = error instanceof StoreUnavailable ? away + 1 : 0;
       if (away >= STORE_IS_AWAY) throw error;
     }

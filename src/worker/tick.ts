@@ -1,7 +1,7 @@
 import type { Engine } from "../engine/engine.ts";
 import type { Settling, WorkerName } from "../stores/store.ts";
 import { BOUNDS, type Bounds } from "./loop.ts";
-import { type Reconciled, reconcileFlow } from "./reconciler.ts";
+import { type Reconciled, reconcileOnce } from "./reconciling.ts";
 import { type Swept, sweepFlow } from "./sweeper.ts";
 
 /** What one tick of each worker did. */
@@ -53,7 +53,7 @@ export async function reconcile<Tx, Settles extends Settling>(
   engine: Engine<Tx, Settles>,
   bounds: Partial<Bounds> = {},
 ): Promise<Reconciled> {
-  const reconciled = await engine.context.driver.drive(reconcileFlow(engine, bounds));
+  const reconciled = await reconcileOnce(engine, bounds);
   await engine.store.beat("reconciler");
   return reconciled;
 }

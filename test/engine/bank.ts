@@ -152,16 +152,19 @@ export interface Paying<Tx> {
   readonly definition: Definition<Tx>;
 }
 
-/** Makes the payment known to an engine, changed where a test says so; a bank that is blind or repeats cannot be asked. */
+/** Makes the payment known to an engine, changed where a test says so; the bank of a kind offers what its kind does. */
 export function paying<Tx>(
   engine: Engine<Tx, Settling>,
   sql: Pick<Sql<Tx>, "put">,
   bank: Bank,
   changed: Partial<Definition<Tx>> = {},
 ): Paying<Tx> {
-  const { look: _look, cancel: _cancel, ...plain } = payment(sql, bank);
-  const silent = changed.provider === "blind" || changed.provider === "repeatable";
-  const definition = { ...(silent ? plain : payment(sql, bank)), ...changed };
+  const whole = payment(sql, bank);
+  const { look: _look, ...unseen } = whole;
+  const { cancel: _cancel, ...queried } = whole;
+  const { cancel: _none, ...silent } = unseen;
+  const offered = { keyed: whole, query: queried, repeatable: silent, blind: silent };
+  const definition: Definition<Tx> = { ...offered[changed.provider ?? "keyed"], ...changed };
   const made = operation(engine, definition);
   const pay = (request: OperationRequest) => made.execute(request, { key: request.identity.key });
   return { operation: made, pay, definition };

@@ -15,10 +15,13 @@ function looping({ takesMs = 100, random = 0.5 } = {}) {
     state.running += 1;
     state.most = Math.max(state.most, state.running);
     const timer = time.runtime.timer(takesMs);
-    const given = new Promise<void>((resolve) =>
-      going.signal.addEventListener("abort", () => resolve(), { once: true }),
-    );
+    let giveUp = () => {};
+    const given = new Promise<void>((resolve) => {
+      giveUp = resolve;
+      going.signal.addEventListener("abort", giveUp, { once: true });
+    });
     await Promise.race([timer.expired, given]);
+    going.signal.removeEventListener("abort", giveUp);
     timer.cancel();
     state.running -= 1;
     state.ended += 1;

@@ -19,6 +19,7 @@ function countersIn(registry: Registry) {
     transitions: counter("transitions", "Records moved, by whom", "by", "operation", "from", "to"),
     lost: counter("lease_lost", "Attempts that found their key taken from them", "operation"),
     corrupt: counter("records_corrupt", "Records that could not be read", "operation"),
+    contradictions: counter("contradictions", "Effects that were disproved and happened", "operation"),
     unused: counter("transactions_unused", "Handlers that never called transaction", "operation"),
     outside: counter("writes_outside_transaction", "Writes that went round their transaction", "operation"),
     overridden: counter(
@@ -44,6 +45,8 @@ function countingOf(counters: Counters, event: EngineEvent): () => void {
       return () => counters.lost.inc({ operation: event.operation });
     case "record_corrupt":
       return () => counters.corrupt.inc({ operation: event.operation });
+    case "contradiction":
+      return () => counters.contradictions.inc({ operation: event.operation });
     case "transaction_unused":
       return () => counters.unused.inc({ operation: event.operation });
     case "write_outside_transaction":
