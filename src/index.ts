@@ -45,5 +45,6 @@ export {
 export type { Store, TransactionalStore } from "./stores/store.ts";
 export { createEngine, type Engine } from "./worker/engine.ts";
 export { type WorkerHealth, workersHealth } from "./worker/health.ts";
+export { type Deciding, type PersonsVerdict, type Resolved, resolve } from "./worker/resolve.ts";
 export { purge, reconcile, sweep } from "./worker/tick.ts";
 export type { Workers } from "./worker/workers.ts";

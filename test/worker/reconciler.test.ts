@@ -204,7 +204,7 @@ function waiting<Tx>(given: () => Sql<Tx>): void {
     await doubtful(given(), bank, ["endless", "after it"], "pays silently");
     let first = true;
     const { engine } = worker(given(), bank, {
-      settings: { requestTimeout: 1_000, lease: 1_500 },
+      settings: { requestTimeout: 3_000, lease: 4_500 },
       changed: {
         look: ({ attempt }) => {
           if (!first) return bank.look(attempt.downstreamKey);
