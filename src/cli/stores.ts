@@ -1,10 +1,18 @@
+import { existsSync } from "node:fs";
 import * as postgres from "../stores/postgres/index.ts";
 import * as sqlite from "../stores/sqlite/index.ts";
+import type { Store } from "../stores/store.ts";
 
 /** A database as people name it on the command line. */
 export type StoreUrl =
   | { readonly kind: "postgres"; readonly url: string; readonly schema: string | undefined }
   | { readonly kind: "sqlite"; readonly path: string };
+
+/** A store, and what frees what was opened for it. */
+export interface OpenedStore {
+  readonly store: Store;
+  readonly close: () => Promise<void>;
+}
 
 /** What a command does with the schema of a database. */
 export interface OpenedSchema {
@@ -53,7 +61,7 @@ export async function openSchema(url: StoreUrl): Promise<OpenedSchema> {
   switch (url.kind) {
     case "postgres": {
       const { schema } = url;
-      const pool = await openPostgres(url.url);
+      const pool = await openPostgres(url.url, 1);
       return { migrate: () => postgres.migrate(pool, { schema }), close: () => pool.end() };
     }
     case "sqlite": {
@@ -62,6 +70,27 @@ export async function openSchema(url: StoreUrl): Promise<OpenedSchema> {
     }
   }
 }
+
+/** The same for the records. */
+export async function openStore(url: StoreUrl): Promise<OpenedStore> {
+  switch (url.kind) {
+    case "postgres": {
+      const pool = await openPostgres(url.url, CONNECTIONS);
+      const schema = url.schema === undefined ? {} : { schema: url.schema };
+      return { store: postgres.postgresStore({ pool, ...schema }), close: () => pool.end() };
+    }
+    case "sqlite": {
+      if (!existsSync(url.path))
+        throw new Error(`There is no file ${url.path}. Run: oncekey migrate sqlite:${url.path}`);
+      const driver = await sqliteDriver();
+      const store = sqlite.sqliteStore({ connect: () => driver(url.path) });
+      return { store, close: () => store.close() };
+    }
+  }
+}
+
+/** Enough for three workers, and few enough for a server that many look after. */
+const CONNECTIONS = 4;
 
 const SCHEMES = "postgres://user@host:5432/database or sqlite:path";
 
@@ -75,12 +104,12 @@ function readSqliteUrl(rest: string, schema: string | undefined): ReturnType<typ
   return { kind: "sqlite", path };
 }
 
-async function openPostgres(url: string) {
+async function openPostgres(url: string, max: number) {
   const driver = await whereInstalled(() => import("pg"));
   if (driver === null) throw new Error("The driver for PostgreSQL is not installed. Run: npm install pg");
   const pool = new driver.default.Pool({
     connectionString: url,
-    max: 1,
+    max,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
   });
   pool.on("error", () => {}); // the next statement reports it

@@ -1,12 +1,9 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { existsSync } from "node:fs";
-import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { Client } from "pg";
 import { beforeAll, describe, expect, test } from "vitest";
 import { printMigrations as printPostgres } from "../../src/stores/postgres/index.ts";
 import { printMigrations as printSqlite } from "../../src/stores/sqlite/index.ts";
+import { commandIsBuilt, oncekey } from "../support/command.ts";
 import {
   freshPostgresDatabase,
   freshSqliteFile,
@@ -14,22 +11,7 @@ import {
   sqliteDriver,
 } from "../support/databases.ts";
 
-const main = join(import.meta.dirname, "../../dist/cli/main.js");
-
-/** Runs the built command as its users do: in a process of its own. */
-async function oncekey(...parameters: readonly string[]) {
-  const child = spawn(process.execPath, [main, ...parameters], { stdio: ["ignore", "pipe", "pipe"] });
-  const [stdout, stderr, [code]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, "close"),
-  ]);
-  return { code, stdout, stderr };
-}
-
-beforeAll(() => {
-  if (!existsSync(main)) throw new Error("The command is not built. Run: npm run build");
-});
+beforeAll(commandIsBuilt);
 
 describe.skipIf(!postgresIsHere())("oncekey migrate postgres://", () => {
   test("makes the tables, says which migrations it applied, and finds nothing to do the second time", async () => {

@@ -1,0 +1,9 @@
+import type { Command } from "commander";
+import { purge } from "../../worker/tick.ts";
+import { addTick } from "../ticking.ts";
+
+/** `oncekey purge`: removes records whose retention is over, for as long as one tick lasts. */
+export function addPurge(program: Command): void {
+  const description = "Remove records whose retention is over: one tick of the purge.";
+  addTick(program, { name: "purge", description, tick: (engine) => purge(engine) });
+}
