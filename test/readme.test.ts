@@ -3,13 +3,22 @@ import { dirname, join } from "node:path";
 import { Hono } from "hono";
 import knex from "knex";
 import { Kysely, PostgresDialect, type Transaction } from "kysely";
-import { type AnswerInit, createEngine, type Engine, type Returned, reconcile, type Settling } from "oncekey";
+import {
+  type AnswerInit,
+  createEngine,
+  type Engine,
+  NotPerformed,
+  type Returned,
+  reconcile,
+  type Settling,
+} from "oncekey";
 import { migrate as migratePostgres, postgresStore } from "oncekey/postgres";
 import { migrate as migrateSqlite, type SqliteConnection, sqliteStore } from "oncekey/sqlite";
 import { Pool, type PoolClient } from "pg";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freshPostgresDatabase, freshSqliteFile, postgresIsHere, sqliteDriver } from "./support/databases.ts";
-import { type Compiled, compileShown, openBank } from "./support/readme.ts";
+import { type Compiled, compileShown, openBank, stripeOf } from "./support/readme.ts";
+import { startTill } from "./support/till.ts";
 
 const root = dirname(import.meta.dirname);
 const EXAMPLES = ["hono/orders.ts", "fetch/mail.ts"];
@@ -35,7 +44,7 @@ test("a block that is wrong, imports too much or has no place is reported", asyn
   expect(complaints).toMatch(/'sweep' is declared but its value is never read/);
   expect(complaints).toMatch(/'fnd' does not exist/);
   const longer = `${readme}\n\`\`\`ts\nconst more = 1;\n\`\`\`\n`;
-  await expect(compileShown({ root, readme: longer, examples: [] })).rejects.toThrow(/8 blocks/);
+  await expect(compileShown({ root, readme: longer, examples: [] })).rejects.toThrow(/9 blocks/);
 });
 
 describe("every example of the README does what is said of it", () => {
@@ -119,6 +128,23 @@ function examples<Tx, Settles extends Settling>(open: () => Promise<Place<Tx, Se
     expect(bank.payments()).toBe(2);
   });
 
+  test("a charge whose reply is lost is resumed by the next retry: one charge, one answer", async () => {
+    const till = await startTill();
+    const stripe = stripeOf(till.url);
+    const app = appOf();
+    shown.charging({ app, engine: place.engine, stripe });
+    const send = () => posted(app, "/charges", "charge", { amount: 7 });
+    stripe.ask("holds");
+    expect(await send()).toMatchObject({ status: 504, text: /outcome_unknown/ });
+    stripe.ask("answers");
+    const first = await send();
+    expect(first).toMatchObject({ status: 201, replayed: null, text: '{"charge":"ch_1"}' });
+    expect(await send()).toEqual({ ...first, replayed: "true" });
+    const { charges, asked } = await till.charged();
+    expect(charges).toEqual([{ id: "ch_1", amount: 7 }]);
+    expect([asked.length, new Set(asked).size]).toEqual([2, 1]);
+  });
+
   test("a function runs once, and its value is given to every later call", async () => {
     let made = 0;
     const createInvoice = () => ({ number: ++made });
@@ -142,6 +168,42 @@ describe.skipIf(!postgresIsHere())("every example of the guides does what is sai
   afterAll(async () => {
     await pool.end();
     await drop();
+  });
+
+  test("declared effects: a charge and a receipt are made once, a failure before them leaves the key free", async () => {
+    const calls: string[] = [];
+    let failing = true;
+    const { checkout, signUp } = {
+      ...(await compiled.load<Guide>("declared-0.js")),
+      ...(await compiled.load<Guide>("declared-2.js")),
+    };
+    const engine = createEngine({ store: postgresStore<PoolClient>({ pool }) });
+    const app = appOf();
+    checkout(app, engine, {
+      pay: async (key: string) => {
+        calls.push("pay");
+        return { id: key.length };
+      },
+      find: async () => ({ kind: "not_found" }),
+      cancel: async () => ({ kind: "cancelled" }),
+      mail: async () => {
+        calls.push("mail");
+        if (failing) throw new NotPerformed("The mail server is closed.");
+      },
+    });
+    const send = () => posted(app, "/checkout", "checkout", { amount: 1 });
+    expect(await send()).toMatchObject({ status: 503, text: /unfinished/ });
+    failing = false;
+    expect(await send()).toMatchObject({ status: 201, text: '{"paid":64}' });
+    expect(calls).toEqual(["pay", "mail", "mail"]);
+    let made = 0;
+    const accounts = appOf();
+    signUp(accounts, engine, { create: async () => ++made });
+    expect(await posted(accounts, "/accounts", "account", {})).toMatchObject({ status: 400 });
+    expect(await posted(accounts, "/accounts", "account", { name: "a" })).toMatchObject({
+      status: 201,
+      text: '{"id":1}',
+    });
   });
 
   test("one commit: a transfer that is sent twice makes one row", async () => {
@@ -227,6 +289,11 @@ describe("every other example does what is said of it", () => {
   });
 });
 
+interface Guide {
+  readonly checkout: (app: App, engine: object, shop: object) => void;
+  readonly signUp: (app: App, engine: object, accounts: object) => void;
+}
+
 interface Shown {
   readonly postgresTransfers: (given: Mounted<PoolClient, "async">) => void;
   readonly sqliteTransfers: (given: Mounted<SqliteConnection, "sync">) => void;
@@ -236,6 +303,7 @@ interface Shown {
     readonly kysely: Kysely<Tables>;
   }) => Engine<Transaction<Tables>, "async">;
   readonly watching: (given: { readonly engine: object; readonly appPool: Pool }) => Pool;
+  readonly charging: (given: object) => void;
   readonly settlements: (given: object) => void;
   readonly invoiced: (given: object) => Promise<{ readonly number: number }>;
 }

@@ -37,6 +37,7 @@ function isPoolTimeout(error: object): boolean {
 }
 
 const POOL_TIMEOUTS: readonly string[] = [
-  "timeout exceeded when trying to connect", // pg
+  "timeout exceeded when trying to connect", // pg, whose pool is empty
+  "Connection terminated due to connection timeout", // pg, whose server does not take the connection
   "Knex: Timeout acquiring a connection.",
 ];

@@ -97,6 +97,23 @@ export function openBank() {
   };
 }
 
+/** The README's Stripe: a client of a till in another process, which charges each key once and may lose its replies. */
+export function stripeOf(url: string) {
+  let mood: "answers" | "holds" = "answers";
+  const create = async (charge: object, { idempotencyKey }: { readonly idempotencyKey: string }) => {
+    const headers = { "idempotency-key": idempotencyKey, "x-mood": mood };
+    const signal = AbortSignal.timeout(mood === "holds" ? 500 : 20_000);
+    const reply = await fetch(url, { method: "POST", headers, body: JSON.stringify(charge), signal });
+    return await reply.json();
+  };
+  return {
+    charges: { create },
+    ask: (next: typeof mood) => {
+      mood = next;
+    },
+  };
+}
+
 /** Their imports on top, each block inside what a reader would have around it. */
 function moduleOf(readme: string): string {
   const blocks = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, text = ""]) => text);
@@ -126,6 +143,10 @@ const AROUND: readonly (readonly [before: string, after: string])[] = [
     "return watched; }",
   ],
   [
+    `export function charging<Tx, Settles extends Settling>({ app, engine, stripe }: Charging<Tx, Settles>): void {`,
+    "}",
+  ],
+  [
     `export function settlements<Tx, Settles extends Settling>(
       { app, engine, bank, upsertPending, writeFinal, markAbandoned }: Settlements<Tx, Settles>): void {`,
     "}",
@@ -145,6 +166,13 @@ import type { SqliteConnection } from "oncekey/sqlite";
 interface Place<Tx, Settles extends Settling> {
   app: Hono<{ Variables: { caller: string } }>;
   engine: Engine<Tx, Settles>;
+}
+interface Charging<Tx, Settles extends Settling> extends Place<Tx, Settles> {
+  stripe: {
+    charges: {
+      create: (charge: { amount: number; currency: string }, how: { idempotencyKey: string }) => Promise<{ id: string }>;
+    };
+  };
 }
 interface Order { amount: number }
 interface Payment { number: number }
