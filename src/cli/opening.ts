@@ -53,11 +53,7 @@ export function durationIn(text: string): string {
 }
 
 /** Opens what the arguments name; what makes no sense ends the command with its usage. */
-export async function openEngine(
-  url: string | undefined,
-  place: Place,
-  command: Command,
-): Promise<OpenedEngine> {
+async function openEngine(url: string | undefined, place: Place, command: Command): Promise<OpenedEngine> {
   const { config, schema } = place;
   const settings = settingsIn(place);
   if (config === undefined) {

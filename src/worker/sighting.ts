@@ -1,5 +1,6 @@
 import type { Unknown } from "../core/record.ts";
 import { lookAgain, seen } from "../core/transition.ts";
+import { createAborting } from "../engine/aborting.ts";
 import { call, type Flow, replace } from "../engine/command.ts";
 import type { Context } from "../engine/context.ts";
 import { type Settled, settled } from "../engine/settled.ts";
@@ -82,13 +83,13 @@ async function bounded<T>(
   bounds: { readonly timer: Promise<void>; readonly boundMs: number; readonly signal: AbortSignal },
 ): Promise<Settled<T>> {
   const { timer, boundMs, signal } = bounds;
-  const asking = new AbortController();
-  const stop = () => asking.abort(signal.reason);
+  const asking = createAborting();
+  const stop = () => asking.abort(new Error("The worker had to stop.", { cause: signal.reason }));
   if (signal.aborted) stop();
   signal.addEventListener("abort", stop, { once: true });
   void timer.then(() => asking.abort(new Error(`The provider did not answer within ${boundMs} ms.`)));
   try {
-    return await settled(() => ask(asking.signal), asking.signal);
+    return await settled(() => ask(asking.signal()), asking);
   } finally {
     signal.removeEventListener("abort", stop);
   }
