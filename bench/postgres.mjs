@@ -84,7 +84,7 @@ async function described(pool, origin) {
   return `PostgreSQL ${version} (${origin}; fsync ${fsync}, synchronous_commit ${commit})`;
 }
 
-async function freshDatabase(server, needed) {
+export async function freshDatabase(server, needed) {
   const name = `oncekey_bench_${randomBytes(6).toString("hex")}`;
   await onServer(server, async (client) => {
     const { rows } = await client.query("show max_connections");
