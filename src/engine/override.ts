@@ -37,7 +37,7 @@ export function createTellOverride(world: {
     const late = bound.expired.then(() => {
       throw new Error(`The store took no audit within ${storeTimeoutMs} ms.`);
     });
-    const action = `onAmbiguous: ${policy}`;
+    const action = `${policy}_after_ambiguous`;
     const entry = { identity, actor: "policy", action, reason: REASONS[policy], before, after };
     try {
       await Promise.race([store.audit(entry), late]);

@@ -194,7 +194,7 @@ async function isLapsed({ store }: Opened, key: string): Promise<boolean> {
 function faults(given: () => Opened): void {
   test("whose mark cannot be written is not called", async () => {
     const faulty = faultyStore(given().store);
-    const { engine } = engineOn(faulty.store, { storeTimeout: 100 });
+    const { engine } = engineOn(faulty.store, { storeTimeout: "2s" });
     const request = checkout("unmarked");
     let calls = 0;
     const left = await ran(engine, request, async ({ effect }) => {

@@ -38,7 +38,7 @@ function keeping(given: () => Opened): void {
     expect(await checkedOut(store, request)).toMatchObject({ state: "completed" });
   });
 
-  test("MM-02 that has finished is not called again: the next attempt gets its kept result and goes on", async () => {
+  test("TX-07 that has finished is not called again: the next attempt gets its kept result and goes on", async () => {
     const { store } = given();
     const { engine } = engineOn(store);
     const request = checkout("resumed");

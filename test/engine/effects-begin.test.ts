@@ -89,7 +89,7 @@ function deaths(given: () => Opened): void {
 function writes(given: () => Opened): void {
   test("may not go on where its beginning cannot be kept, or its key is lost", async () => {
     const faulty = faultyStore(given().store);
-    const { engine } = engineOn(faulty.store, { storeTimeout: 100 });
+    const { engine } = engineOn(faulty.store, { storeTimeout: "2s" });
     const request = requestFor("unkept", { effectsBegin: true });
     const attempt = proceeded(await engine.begin(request));
     const begin = createEffectsBegin(engine.context, attempt, createGate(engine.context, attempt));
@@ -119,7 +119,7 @@ function overrides(given: () => Opened): void {
       { policy: "rerun", attempt: second.number },
     ]);
     expect(await store.audits(request.identity)).toMatchObject([
-      { actor: "policy", action: "onAmbiguous: rerun", before: "unknown", after: "in_progress" },
+      { actor: "policy", action: "rerun_after_ambiguous", before: "unknown", after: "in_progress" },
     ]);
     await second.complete(answerOf("made"));
   });

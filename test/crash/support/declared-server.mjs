@@ -21,9 +21,7 @@ app.post(
     const charge = await effect("charge", { provider: "repeatable", keyTtl: "24h" }, async (key) => {
       dieAt("after the mark, before the call");
       const mood = DIES_AT === "after the provider has committed, before it replies" ? "holds" : "answers";
-      const headers = { "idempotency-key": key, "x-mood": mood };
-      const reply = await fetch(TILL_URL, { method: "POST", headers, body: JSON.stringify({ amount }) });
-      const made = await reply.json();
+      const made = await chargedUnder(key, { amount }, mood);
       dieAt("after the reply, before the result is kept");
       return made;
     });
@@ -31,6 +29,26 @@ app.post(
     return c.json({ charge: charge.id }, 201);
   }),
 );
+
+/** Three effects, one after the other. */
+app.post(
+  "/carts",
+  protect(engine, { principal: () => "alice", effects: "declared" }, async (c, { effect }) => {
+    const made = [];
+    for (const step of ["charge", "order", "enqueue"]) {
+      const call = async (key) => (await chargedUnder(key, { amount: made.length })).id;
+      made.push(await effect(step, { provider: "blind" }, call));
+      dieAt(`after ${step}`);
+    }
+    return c.json({ made }, 201);
+  }),
+);
+
+async function chargedUnder(key, charge, mood = "answers") {
+  const headers = { "idempotency-key": key, "x-mood": mood };
+  const reply = await fetch(TILL_URL, { method: "POST", headers, body: JSON.stringify(charge) });
+  return await reply.json();
+}
 
 createServer(getRequestListener(app.fetch)).listen(Number(PORT), "127.0.0.1", () => {
   console.log(`${FORM} on http://127.0.0.1:${PORT}`);

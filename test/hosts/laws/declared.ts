@@ -16,12 +16,12 @@ import { assertFirst, assertReplay, json, problemOf } from "./said.ts";
 /** What the end of a handler means whose effects are steps, or begin by a word. */
 export const declaredLaws: readonly HostLaw[] = [
   {
-    id: "RL-02 steps",
+    id: "HS-10 steps",
     promise: "with no step begun, what a handler answered decides: kept, refused or released",
     check: unbegun,
   },
   {
-    id: "MM-02 steps",
+    id: "TX-07 steps",
     promise:
       "after a finished step a server error is released and the retry goes on; any other answer is kept",
     check: finished,
@@ -44,7 +44,7 @@ export const declaredLaws: readonly HostLaw[] = [
     check: safe,
   },
   {
-    id: "CL-17 begin",
+    id: "HS-10 begin",
     promise: "before its effects begin a handler's failure is released, after that it is in doubt",
     check: begins,
   },
