@@ -14,7 +14,7 @@ const ROUNDS = roundsFrom(process.env["ROUNDS"]);
 const COPIES = 32;
 
 /** A round on a loaded machine may take longer than a store should. */
-const PATIENT = { STORE_TIMEOUT: "20s" };
+const PATIENT = { STORE_TIMEOUT: "20s", BANK_TIMEOUT: "30s", RECONCILE_INTERVAL: "1s" };
 
 /** Copies of all rounds. */
 const ALL = ROUNDS * COPIES;
@@ -45,9 +45,7 @@ describe.skipIf(!postgresIsHere())("in a schema with a unique foreign key to the
     const started = tap.complaints.length;
     let copied = 0;
     for (let round = 0; round < ROUNDS; round++) {
-      const key = `round-${round}`;
-      const answers = await Promise.all(Array.from({ length: COPIES }, () => settle(service.url, { key })));
-      copied += copiesOf(answers);
+      copied += await settledOnce(service, `round-${round}`);
     }
     expect(tap.complaints.slice(started)).toEqual([]);
     await everyKeySettled(service, pool, ROUNDS);
@@ -68,15 +66,9 @@ describe.skipIf(!postgresIsHere())("in a schema with a unique foreign key to the
     const theirs: string[] = [];
     for (let round = 0; round < ROUNDS; round++) {
       const key = `round-${round}`;
-      const body = { ...order, reference: key };
       const lockers = lockingOthers(pool, key, theirs);
-      const answers = await Promise.all(
-        Array.from({ length: COPIES }, () => settle(service.url, { key, body })),
-      );
+      await settledOnce(service, key);
       await lockers;
-      for (const { status, body } of answers.filter((answer) => answer.status !== 201))
-        expect(["in_progress", "outcome_unknown"], `${status}`).toContain(body["code"]);
-      await until(async () => (await settle(service.url, { key, body })).status === 201);
     }
     await everyKeySettled(service, pool, ROUNDS);
     const ours = tap.complaints.slice(started);
@@ -99,15 +91,28 @@ async function quickDatabase() {
   return { url, environment, pool };
 }
 
-/** Fails unless one copy ran and every other one got its answer or was told to come again; counts the former. */
-function copiesOf(answers: readonly Answered[]): number {
-  const settled = answers.filter(({ status }) => status === 201);
-  const first = settled.filter(({ headers }) => !headers.has("idempotent-replayed"));
-  expect(first, JSON.stringify(answers.map(({ status, text }) => [status, text]))).toHaveLength(1);
-  for (const { text } of settled) expect(text).toBe(first[0]?.text);
-  const others = answers.filter(({ status }) => status !== 201);
-  for (const { status, body } of others) expect([status, body["code"]]).toEqual([409, "in_progress"]);
-  return settled.length - 1;
+/**
+ * Sends all copies of one round at once, and on until there is an answer. Fails unless at most one copy ran, all answers
+ * are one, and whoever got none was told truthfully why; counts the copies that were given the kept one.
+ */
+async function settledOnce({ url }: Service, key: string): Promise<number> {
+  const copy = () => settle(url, { key, body: { ...order, reference: key } });
+  const answers: Answered[] = [...(await Promise.all(Array.from({ length: COPIES }, copy)))];
+  const settled = () => answers.filter(({ status }) => status === 201);
+  await until(
+    async () => {
+      // A machine that is busy elsewhere may not keep the answer within the time for which its end is held.
+      if (settled().length === 0) answers.push(await copy());
+      return settled().length > 0;
+    },
+    { withinMs: 60_000 },
+  );
+  const replays = settled().filter(({ headers }) => headers.has("idempotent-replayed"));
+  expect(settled().length - replays.length).toBeLessThanOrEqual(1);
+  expect(new Set(settled().map(({ text }) => text)).size).toBe(1);
+  for (const { status, body } of answers.filter((answer) => answer.status !== 201))
+    expect(["in_progress", "outcome_unknown"], `told ${status}`).toContain(body["code"]);
+  return replays.length;
 }
 
 async function everyKeySettled({ bankUrl }: Service, pool: Pool, keys: number): Promise<void> {

@@ -17,7 +17,8 @@ import { sharedService, startService } from "./support/launch.ts";
 import { databases, freshPlace, type Place, temporaryFolder } from "./support/places.ts";
 
 const soon = {
-  BANK_TIMEOUT: "1s",
+  BANK_TIMEOUT: "5s",
+  STORE_TIMEOUT: "20s",
   SWEEP_INTERVAL: "100ms",
   RECONCILE_INTERVAL: "100ms",
   SWEEP_GRACE: "100ms",
@@ -144,7 +145,7 @@ describe.for(databases)("settlements on $name", ({ name, skip }) => {
 
   const losses: readonly (readonly [what: string, faults: object, paid: boolean])[] = [
     ["a bank that pays and hangs up", { commitThenDrop: true }, true],
-    ["a bank that pays, says nothing and hides it", { commitThenHang: true, hideForMs: 1500 }, true],
+    ["a bank that pays, says nothing and hides it", { commitThenHang: true, hideForMs: 6000 }, true],
     ["a bank that hangs up without having paid", { down: true }, false],
   ];
   test.skipIf(skip).each(losses)("%s is a 504, and the same key gets the truth", async (_, faults, paid) => {
@@ -153,6 +154,7 @@ describe.for(databases)("settlements on $name", ({ name, skip }) => {
     const [alice, key] = [newCaller(), randomUUID()];
     const lost = await alice.settle(url, { key });
     expect(lost).toMatchObject({ status: 504, body: { code: "outcome_unknown", effect: "maybe" } });
+    expect(Number(lost.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
     expect(await alice.payments(bankUrl)).toHaveLength(paid ? 1 : 0);
     if (!paid) await setFaults(bankUrl, {});
     const { settled, onTheWay } = await untilSettled(() => alice.settle(url, { key }));
