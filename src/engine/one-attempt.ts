@@ -20,6 +20,7 @@ import type { Context } from "./context.ts";
 import { unused } from "./disclaim.ts";
 import { downstreamKey } from "./downstream-key.ts";
 import type { EngineEvent } from "./events.ts";
+import { addNumber, NUMBERED } from "./numbered.ts";
 import { once } from "./once.ts";
 import { type OneCommitted, oneCommitFlow } from "./one-commit.ts";
 import { rerunsOf } from "./override.ts";
@@ -100,7 +101,7 @@ function madeOf<Tx>(
     operation,
     record,
     [ABORTING]: aborting,
-    [COMMITS]: commits,
+    [NUMBERED]: commits.number,
     downstreamKey: (step: string) => downstreamKey(namespace, record(), step),
     watched,
     transaction: atMostOnce(operation, transaction),
@@ -117,24 +118,6 @@ function madeOf<Tx>(
   addNumber(attempt);
   return attempt;
 }
-
-const COMMITS: unique symbol = Symbol("oncekey.commits");
-
-interface Numbered {
-  readonly [COMMITS]: { readonly number: () => number };
-}
-
-/** For the reason that `addSignal` gives. */
-function addNumber<T extends Numbered>(target: T): asserts target is T & { readonly number: number } {
-  Object.defineProperty(target, "number", NUMBER);
-}
-
-const NUMBER: PropertyDescriptor & ThisType<Numbered> = {
-  enumerable: true,
-  get() {
-    return this[COMMITS].number();
-  },
-};
 
 function draftOf({ claim: asked }: Asked): InProgress {
   const draft = stamp(claim(asked), NOTHING_YET);

@@ -1,10 +1,10 @@
 import { isUtf8 } from "node:buffer";
-import { createHash } from "node:crypto";
 import { canonicalJson } from "../core/canonical.ts";
 import { lengthPrefixed } from "../core/key.ts";
 import { type Pointer, parsePointer } from "../core/pointer.ts";
 import type { Material, Recognisable } from "../engine/fingerprint.ts";
 import { headerNames } from "../engine/header-policy.ts";
+import { sha256 } from "../engine/sha256.ts";
 import { ConfigurationError } from "../errors.ts";
 import type { Exchange } from "./exchange.ts";
 
@@ -90,12 +90,13 @@ function material(rule: FingerprintRule, exchange: Exchange, body: Uint8Array): 
 }
 
 function digest(head: readonly string[], body: Uint8Array): Uint8Array {
-  return createHash("sha256").update(lengthPrefixed(head)).update(body).digest();
+  return sha256(Buffer.concat([Buffer.from(lengthPrefixed(head)), body]));
 }
 
 /** The kind is part of the hash: bytes that look like a canonical form are not one. */
 function bodyDigest(kind: "bytes" | "value", body: Uint8Array | string): Uint8Array {
-  return createHash("sha256").update(`${kind}:`).update(body).digest();
+  if (typeof body === "string") return sha256(`${kind}:${body}`);
+  return sha256(Buffer.concat([Buffer.from(`${kind}:`), body]));
 }
 
 /** Of the value that the body is, or `null` for what is no JSON document in UTF-8: it is compared by its bytes. */

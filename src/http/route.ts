@@ -1,7 +1,9 @@
+import { ABORTING, addSignal } from "../engine/aborting.ts";
 import type { Attempt } from "../engine/attempt.ts";
 import type { BeginRequest, Commits } from "../engine/begin.ts";
 import type { Context } from "../engine/context.ts";
 import type { Engine } from "../engine/engine.ts";
+import { addNumber, NUMBERED } from "../engine/numbered.ts";
 import type { OperationRoute } from "../engine/operation.ts";
 import type { Awaitable, Settling } from "../engine/returned.ts";
 import type { StepDefinitions } from "../engine/step-definitions.ts";
@@ -189,16 +191,17 @@ function run<Tx, Settles extends Settling>(
 ): Promise<Response> {
   const { attempt } = running;
   const { gate, ...doors } = doorsOf(running.context, attempt, use);
-  const contextFor = (transaction: RouteTransaction<Tx, Settles>) => ({
-    transaction,
-    ...doors,
-    get signal() {
-      return attempt.signal;
-    },
-    get number() {
-      return attempt.number;
-    },
-  });
+  const contextFor = (transaction: RouteTransaction<Tx, Settles>) => {
+    const made = {
+      transaction,
+      ...doors,
+      [ABORTING]: attempt[ABORTING],
+      [NUMBERED]: () => attempt.number,
+    };
+    addSignal(made);
+    addNumber(made);
+    return made;
+  };
   return respond<Tx, Settles>(
     { ...running, gate },
     { run: ({ transaction }) => run(contextFor(transaction)), answerOfError, failed },
