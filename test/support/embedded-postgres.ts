@@ -1,27 +1,42 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { chownSync, cpSync, existsSync, mkdtempSync, openSync, readFileSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { freePort, until } from "./processes.ts";
 
-/**
- * Starts a private PostgreSQL with durability switched on, listening on a free port of 127.0.0.1.
- * It ends, and its folder disappears, at `stop()` or when this process dies, however it dies.
- */
-export async function startEmbeddedPostgres(): Promise<{
+/** A private server; it ends, and its folder disappears, at `stop()` or when this process dies, however it dies. */
+export interface EmbeddedPostgres {
   readonly url: string;
+  /**
+   * Ends the server by a signal to its first process (SIGINT is a fast stop, SIGQUIT an immediate one, SIGKILL a crash) and
+   * starts it again on the same data and port; resolves when it answers.
+   */
+  readonly restart: (signal: "SIGINT" | "SIGQUIT" | "SIGKILL") => Promise<void>;
   readonly stop: () => Promise<void>;
-}> {
+}
+
+/** Starts a private PostgreSQL with durability switched on, listening on a free port of 127.0.0.1. */
+export async function startEmbeddedPostgres(): Promise<EmbeddedPostgres> {
   const home = mkdtempSync(join(temporaryRoot(), "oncekey-pg-"));
   if (account !== undefined) chownSync(home, account.uid, account.gid);
   const stop = guard(home);
   try {
     const binaries = runnableBinaries(home);
     createCluster({ binaries, home });
-    const url = await launch({ binaries, home, attempts: 3 });
-    return { url, stop };
+    let running = await launch({ binaries, home, attempts: 3 });
+    const { url, port } = running;
+    const restart = async (signal: NodeJS.Signals) => {
+      const { server } = running;
+      const exit = once(server, "exit");
+      server.kill(signal);
+      await exit;
+      running = await launch({ binaries, home, port, attempts: RESTARTS });
+    };
+    return { url, restart, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -98,10 +113,21 @@ function mustRun(command: string, parameters: readonly string[], options: object
   if (status !== 0) throw new Error(`${command} ended with code ${status}: ${stderr.trim()}`);
 }
 
-type Launch = { readonly binaries: string; readonly home: string; readonly attempts: number };
+/** A crashed server's sessions notice it when they next wait, and until then no other may start on their data. */
+const RESTARTS = 100;
 
-async function launch({ binaries, home, attempts }: Launch): Promise<string> {
-  const port = await freePort();
+type Launch = {
+  readonly binaries: string;
+  readonly home: string;
+  readonly attempts: number;
+  /** A free one where none is given. */
+  readonly port?: number;
+};
+
+type Launched = { readonly url: string; readonly port: number; readonly server: ChildProcess };
+
+async function launch(options: Launch): Promise<Launched> {
+  const { binaries, home, attempts, port = await freePort() } = options;
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`;
   const server = spawnServer({ binaries, home, port });
   try {
@@ -109,9 +135,12 @@ async function launch({ binaries, home, attempts }: Launch): Promise<string> {
   } catch (error) {
     throw new Error(`PostgreSQL did not answer on ${url}: ${logOf(home)}`, { cause: error });
   }
-  if (server.exitCode === null) return url;
+  if (server.exitCode === null) return { url, port, server };
   // Somebody else may have taken the port between our looking and the server's binding.
-  if (attempts > 1) return launch({ binaries, home, attempts: attempts - 1 });
+  if (attempts > 1) {
+    if (options.port !== undefined) await sleep(100);
+    return launch({ ...options, attempts: attempts - 1 });
+  }
   throw new Error(`PostgreSQL ended with code ${server.exitCode}: ${logOf(home)}`);
 }
 

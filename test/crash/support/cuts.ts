@@ -1,19 +1,15 @@
 import { onTestFinished } from "vitest";
 import { createEngine } from "../../../src/engine/engine.ts";
 import { protect } from "../../../src/http/hono.ts";
-import type { Fault } from "../../support/fault-link.ts";
-import type { Passage, Rule } from "../../support/fault-rules.ts";
-import { type PostgresStatement, sendsCommit, startPostgresProxy } from "../../support/postgres-wire.ts";
+import { sendsCommit, startPostgresProxy } from "../../support/postgres-wire.ts";
 import { until } from "../../support/processes.ts";
-import { type SeededRandom, seededRandom } from "../../support/seed.ts";
+import { seededRandom } from "../../support/seed.ts";
+import { CUTS, type Cut, cutting } from "./cutting.ts";
 import { freshEffectsDatabase } from "./effects-database.ts";
 import { type Counts, openLedger } from "./ledger.ts";
 import { startLoad } from "./load.ts";
 import { insertEffect, openPool, openStore, type PostgresStore } from "./postgres-stores.ts";
 import { askedIn, type Service, startService } from "./service.ts";
-
-/** Where a COMMIT is cut off: it never arrives, nobody waits for its answer, or its answer is dropped. */
-const KINDS = ["cut_before", "cut_after", "swallow_reply"] as const;
 
 export interface CutOptions {
   /** At least so many cuts of each kind. */
@@ -28,15 +24,13 @@ export interface CutRun {
   readonly faults: readonly string[];
   readonly counts: Counts;
   readonly keys: number;
-  readonly cuts: Readonly<Record<(typeof KINDS)[number], number>>;
+  readonly cuts: Readonly<Record<Cut, number>>;
 }
 
 const ENGINES = 3;
 const CLIENTS = 12;
 /** Of a hundred COMMITs so many are cut; in the worst weather some units lose every try that they have. */
 const WEATHERS = [40, 95];
-/** After so many COMMITs the weather is drawn anew. */
-const STRETCH = 25;
 /** It takes some seconds. */
 const ENOUGH_WITHIN_MS = 90_000;
 
@@ -60,19 +54,19 @@ export async function commitThroughCuts({ cutsOfEach, commits, wrapped }: CutOpt
       return serve(wrapped?.(store) ?? store, commits);
     }),
   );
-  for (const rule of cutting(random)) proxy.plan(rule);
+  for (const rule of cutting({ random, hundredths: WEATHERS, at: sendsCommit })) proxy.plan(rule);
   const ledger = openLedger();
   const ask = (key: string) => random.pick(services).ask(key);
   const load = startLoad({ ask, clients: CLIENTS, random, ledger });
   onTestFinished(load.stop);
-  await until(() => KINDS.every((kind) => proxy.happened(kind) >= cutsOfEach), {
+  await until(() => CUTS.every((kind) => proxy.happened(kind) >= cutsOfEach), {
     withinMs: ENOUGH_WITHIN_MS,
   });
   proxy.heal();
   await load.finish({ withinMs: 30_000 });
   const keys = ledger.keys();
   const faults = ledger.faults(await database.found(keys));
-  const [before, after, swallowed] = KINDS.map(proxy.happened);
+  const [before, after, swallowed] = CUTS.map(proxy.happened);
   const cuts = { cut_before: before ?? 0, cut_after: after ?? 0, swallow_reply: swallowed ?? 0 };
   return { faults, keys: keys.length, counts: ledger.counts(), cuts };
 }
@@ -89,27 +83,4 @@ async function serve(store: PostgresStore, commits: CutOptions["commits"]): Prom
   const service = await startService(handle);
   onTestFinished(service.close);
   return service;
-}
-
-/** Rules that leave most COMMITs alone; what becomes of one is drawn once. */
-function cutting(random: SeededRandom): readonly Rule<PostgresStatement>[] {
-  const drawn = new WeakMap<object, Fault["kind"] | "none">();
-  let commits = 0;
-  let cutInHundred = 0;
-  const next = () => {
-    if (commits++ % STRETCH === 0) cutInHundred = random.pick(WEATHERS);
-    return random.below(100) < cutInHundred ? random.pick(KINDS) : "none";
-  };
-  const fate = (passage: Passage<PostgresStatement>) => {
-    const known = drawn.get(passage);
-    if (known !== undefined) return known;
-    const kind = sendsCommit(passage) ? next() : "none";
-    drawn.set(passage, kind);
-    return kind;
-  };
-  return KINDS.map((kind) => ({ when: (passage) => fate(passage) === kind, fault: faultOf(kind) }));
-}
-
-function faultOf(kind: (typeof KINDS)[number]): Fault {
-  return kind === "swallow_reply" ? { kind, cutAfterMs: 10 } : { kind };
 }

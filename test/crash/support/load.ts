@@ -1,13 +1,24 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SeededRandom } from "../../support/seed.ts";
-import type { Ledger, Told } from "./ledger.ts";
 
-export interface LoadOptions {
+/** What a copy was told; only of an `answer` it is known that a server has spoken. */
+interface Heard {
+  readonly kind: string;
+}
+
+export interface LoadOptions<Told extends Heard> {
   /** Sends one copy of the request under this key. */
   readonly ask: (key: string) => Promise<Told>;
   readonly clients: number;
   readonly random: SeededRandom;
-  readonly ledger: Ledger;
+  readonly ledger: {
+    /** Notes what a copy was told; true where its client need not ask again. */
+    readonly note: (key: string, told: Told) => boolean;
+    readonly noteReplay: (key: string, told: Told) => void;
+    readonly answered: () => readonly string[];
+  };
+  /** How long a key that has no answer is left alone, while its client goes on with others. */
+  readonly asideMs?: () => number;
 }
 
 export interface Load {
@@ -19,20 +30,25 @@ export interface Load {
   readonly stop: () => void;
 }
 
-/** How long a key that has no answer is left alone, while its client goes on with others. */
 const ASIDE_MS = 100;
 /** How long a client waits that can do nothing just now. */
 const PAUSE_MS = 25;
 
 /** Clients that send each key until it is answered; one in four is sent twice at once. */
-export function startLoad({ ask, clients, random, ledger }: LoadOptions): Load {
+export function startLoad<Told extends Heard>({
+  ask,
+  clients,
+  random,
+  ledger,
+  asideMs = () => ASIDE_MS,
+}: LoadOptions<Told>): Load {
   const aside: { readonly key: string; readonly dueMs: number }[] = [];
   const open = new Set<string>();
   let taken = 0;
   let deadlineMs: number | null = null;
   const next = (): string | null => {
-    const [first] = aside;
-    if (first !== undefined && first.dueMs <= performance.now()) return aside.shift()?.key ?? null;
+    const due = aside.findIndex(({ dueMs }) => dueMs <= performance.now());
+    if (due >= 0) return aside.splice(due, 1)[0]?.key ?? null;
     if (deadlineMs !== null) return null;
     const key = `key-${taken++}`;
     open.add(key);
@@ -49,7 +65,7 @@ export function startLoad({ ask, clients, random, ledger }: LoadOptions): Load {
       if (told.some(({ kind }) => kind === "answer")) break;
       await sleep(PAUSE_MS);
     }
-    aside.push({ key, dueMs: performance.now() + ASIDE_MS });
+    aside.push({ key, dueMs: performance.now() + asideMs() });
   };
   const client = async () => {
     while (!isOver()) {
@@ -72,7 +88,11 @@ export function startLoad({ ask, clients, random, ledger }: LoadOptions): Load {
   };
 }
 
-async function repeatAll({ ask, clients, ledger }: Omit<LoadOptions, "random">): Promise<void> {
+async function repeatAll<Told extends Heard>({
+  ask,
+  clients,
+  ledger,
+}: Pick<LoadOptions<Told>, "ask" | "clients" | "ledger">): Promise<void> {
   const answered = ledger.answered().values();
   const client = async () => {
     for (const key of answered) ledger.noteReplay(key, await ask(key));
