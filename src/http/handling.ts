@@ -5,18 +5,19 @@ import type { Attempt } from "../engine/attempt.ts";
 import type { Awaitable, Settling } from "../engine/returned.ts";
 import { settled } from "../engine/settled.ts";
 import { NotPerformed, OutcomeUnknown, PermanentFailure } from "../errors.ts";
+import type { Outgoing } from "./outgoing.ts";
 import { KEPT, type KeptAnswer, type TransactionDoor } from "./transaction-door.ts";
 
 /** How a host runs a handler. */
 export interface Handling<Tx, Settles extends Settling> {
-  readonly run: (door: TransactionDoor<Tx, Settles>) => Awaitable<Response | KeptAnswer>;
+  readonly run: (door: TransactionDoor<Tx, Settles>) => Awaitable<Outgoing | KeptAnswer>;
   /** An error that carries an HTTP status is an answer; `null` for any other. */
-  readonly answerOfError: (error: unknown) => Response | null;
+  readonly answerOfError: (error: unknown) => Awaitable<Outgoing | null>;
 }
 
 /** How the handler ended, in its own word. What its transaction came to, the door says. */
 export type Handled =
-  | { readonly kind: "responded"; readonly response: Response }
+  | { readonly kind: "responded"; readonly outgoing: Outgoing }
   | { readonly kind: "refused"; readonly answer: Answer }
   | { readonly kind: "not_performed"; readonly error: NotPerformed }
   | { readonly kind: "outcome_unknown"; readonly error: OutcomeUnknown }
@@ -34,7 +35,7 @@ export async function handled<Tx, Settles extends Settling>(
   if (end.kind === "aborted") return end.late === null ? NEVER_BEGAN : { kind: "unsettled" };
   const unheard = await door.unheard();
   if (unheard !== null) return { kind: "threw", error: unheard.error };
-  return end.kind === "threw" ? wordOf(end.error, answerOfError) : returned(end.value, door, attempt);
+  return end.kind === "threw" ? await wordOf(end.error, answerOfError) : returned(end.value, door, attempt);
 }
 
 const NEVER_BEGAN: Handled = {
@@ -43,35 +44,30 @@ const NEVER_BEGAN: Handled = {
 };
 
 function returned<Tx, Settles extends Settling>(
-  value: unknown,
+  value: Outgoing | KeptAnswer,
   door: TransactionDoor<Tx, Settles>,
   { operation }: Attempt<Tx>,
 ): Handled {
-  if (value instanceof Response) return responded(value);
-  if (!isKept(value)) return { kind: "threw", error: new TypeError(`${operation} returned no Response.`) };
+  if (!isKept(value)) return { kind: "responded", outgoing: value };
   // With an outcome, the door's own counts and not this.
   if (door.outcome() !== null) return { kind: "unsettled" };
   return { kind: "threw", error: new Error(`${operation} returned the kept answer of another request.`) };
 }
 
-function wordOf(error: unknown, answerOfError: Handling<never, never>["answerOfError"]): Handled {
+async function wordOf(
+  error: unknown,
+  answerOfError: Handling<never, never>["answerOfError"],
+): Promise<Handled> {
   // Inside the try: what is thrown may be anything, one whose very nature cannot be asked included.
   try {
     if (error instanceof NotPerformed) return { kind: "not_performed", error };
     if (error instanceof OutcomeUnknown) return { kind: "outcome_unknown", error };
     if (error instanceof PermanentFailure) return { kind: "refused", answer: refusal(error.answer) };
-    const response = answerOfError(error);
-    return response === null ? { kind: "threw", error } : responded(response);
+    const outgoing = await answerOfError(error);
+    return outgoing === null ? { kind: "threw", error } : { kind: "responded", outgoing };
   } catch (unusable) {
     return { kind: "threw", error: unusable };
   }
-}
-
-function responded(response: Response): Handled {
-  // Before its body: some servers' own Response has its default type only if its headers were looked at first.
-  void response.headers;
-  if (response.body?.locked !== true) return { kind: "responded", response };
-  return { kind: "threw", error: new TypeError("The body of the handler's Response was read already.") };
 }
 
 /** An answer as it is to be sent, or any other value as the JSON of a 422. */
@@ -86,6 +82,7 @@ function isAnswerInit(value: unknown): value is AnswerInit {
   return typeof value.status === "number" && Object.keys(value).every((name) => members.has(name));
 }
 
-function isKept(value: unknown): value is KeptAnswer {
+/** Proof that a transaction of ours made the answer. */
+export function isKept(value: unknown): value is KeptAnswer {
   return typeof value === "object" && value !== null && KEPT in value;
 }

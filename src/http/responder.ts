@@ -1,26 +1,27 @@
-import type { Ending } from "../core/ending.ts";
+import { concludeEnding, type Ending } from "../core/ending.ts";
 import { type Answer, isConcluded, type KeyRecord } from "../core/record.ts";
 import { hasFinished } from "../core/step.ts";
 import { ABORTING } from "../engine/aborting.ts";
 import type { Attempt, Ended, NotOurs } from "../engine/attempt.ts";
 import { concludedBy, keptInDoubt } from "../engine/concluded.ts";
 import type { Context } from "../engine/context.ts";
+import type { Held } from "../engine/ending.ts";
 import type { Gate } from "../engine/gate.ts";
 import { passes } from "../engine/retry.ts";
 import type { Settling } from "../engine/returned.ts";
 import { OncekeyError } from "../errors.ts";
-import { type Header, STATUS_HEADER } from "./exchange.ts";
+import { type Header, type Reply, STATUS_HEADER } from "./exchange.ts";
 import type { Guard } from "./guard.ts";
 import { type Handled, type Handling, handled } from "./handling.ts";
+import { isEventStream, isReserved, keptAnswer, lengthOf, type Outgoing, replied } from "./outgoing.ts";
 import { type Recorded, record } from "./recording.ts";
 import * as replies from "./replies.ts";
-import { keptAnswer, sameResponse, toResponse } from "./response.ts";
 import { createTransactionDoor, type TransactionDoor } from "./transaction-door.ts";
 
-/** A handler behind a guard, on any host that answers with a `Response`. */
+/** A handler behind a guard, on any host. */
 export interface Work<Tx, Settles extends Settling> extends Handling<Tx, Settles> {
   /** Lets the host answer an error as it always does, with these headers on it as far as the host allows. */
-  readonly failed: (error: unknown, added: readonly Header[]) => Promise<Response>;
+  readonly failed: (error: unknown, added: readonly Header[]) => Promise<Outgoing>;
 }
 
 /** One attempt of a route on its way to an answer. */
@@ -40,7 +41,7 @@ interface Running<Tx, Settles extends Settling> {
 export async function respond<Tx, Settles extends Settling>(
   { context, guard, attempt, gate }: Omit<Running<Tx, Settles>, "door">,
   work: Work<Tx, Settles>,
-): Promise<Response> {
+): Promise<Outgoing> {
   const door = createTransactionDoor<Tx, Settles>(attempt, guard.keeps);
   const running = { context, guard, attempt, door, gate };
   const handling = await handled(attempt, door, work);
@@ -48,23 +49,23 @@ export async function respond<Tx, Settles extends Settling>(
   switch (outcome?.kind) {
     case "committed":
       if (handling.kind === "threw") tell(running, handling.error); // changes nothing, and nobody else would know
-      return toResponse(replies.first(outcome.answer, outcome.record));
+      return replied(replies.first(outcome.answer, outcome.record));
     case "lost":
-      return toResponse(replies.replyToLoser(outcome.record));
+      return replied(replies.replyToLoser(outcome.record));
     case "answered":
-      return toResponse(replies.replyToAnswered(outcome.answered));
+      return replied(replies.replyToAnswered(outcome.answered));
     case "refused":
-      return await answered(running, work, toResponse(bodied(outcome.answer)));
+      return await answered(running, work, replied(bodied(outcome.answer)));
     case undefined:
       if (handling.kind !== "responded") return await failed(running, work, handling);
-      reportUnused(running, handling.response);
-      return await answered(running, work, handling.response);
+      reportUnused(running, handling.outgoing);
+      return await answered(running, work, handling.outgoing);
   }
 }
 
 function reportUnused<Tx, Settles extends Settling>(
   { context, attempt, door }: Running<Tx, Settles>,
-  { status }: Response,
+  { status }: Outgoing,
 ): void {
   if (attempt.record().effects !== "transaction" || door.used() || status >= 400) return;
   context.emit({ type: "transaction_unused", operation: attempt.operation, identity: attempt.identity });
@@ -77,37 +78,39 @@ const AT_ONCE_MS = 10;
 async function answered<Tx, Settles extends Settling>(
   running: Running<Tx, Settles>,
   work: Work<Tx, Settles>,
-  response: Response,
-): Promise<Response> {
-  const { context, guard, attempt } = running;
-  if (response.body === null) return await whole(running, response, new Uint8Array(0));
-  const { maxResponseBytes: maxBytes } = guard;
-  const { ended, flow } = record(response.body, {
-    maxBytes,
-    length: lengthOf(response),
-    aborting: attempt[ABORTING],
+  outgoing: Outgoing,
+): Promise<Outgoing> {
+  const { body } = outgoing;
+  if (body === null || body instanceof Uint8Array) return await whole(running, outgoing, body ?? NOTHING);
+  const { ended, flow } = record(body, {
+    maxBytes: isEventStream(outgoing) ? NOTHING_KEPT : running.guard.maxResponseBytes,
+    length: lengthOf(outgoing),
+    aborting: running.attempt[ABORTING],
   });
-  const atOnce = context.runtime.timer(AT_ONCE_MS);
+  const atOnce = running.context.runtime.timer(AT_ONCE_MS);
   const recorded = await Promise.race([ended, atOnce.expired]);
   atOnce.cancel();
-  if (recorded?.kind === "whole") return await whole(running, response, recorded.body);
+  if (recorded?.kind === "whole") return await whole(running, outgoing, recorded.body);
   if (recorded?.kind === "broken") return await failed(running, work, brokenOff(running, recorded.error));
-  const flowing = flow(async (end) => await isKept(running, response, end));
-  return sameResponse(response, flowing, []);
+  const flowing = flow(async (end) => await isKept(running, outgoing, end));
+  return { ...outgoing, body: flowing };
 }
+
+const NOTHING = new Uint8Array(0);
+
+/** Not even an empty body: what it would have been, had it gone on, nobody knows. */
+const NOTHING_KEPT = -1;
 
 async function whole<Tx, Settles extends Settling>(
   running: Running<Tx, Settles>,
-  response: Response,
-  body: Uint8Array<ArrayBuffer>,
-): Promise<Response> {
-  const answer = keptAnswer(response, body, running.guard.keeps);
-  const ended = await conclude(running, { kind: "answered", answer });
+  outgoing: Outgoing,
+  body: Uint8Array,
+): Promise<Outgoing> {
+  const answer = await keptAnswer(outgoing, body, running.guard);
+  const ended = await conclude(running, { kind: "answered", answer }, outgoing);
   if (ended.kind !== "kept") return unable(running, ended);
   const { record } = ended;
-  return isDoubted(record)
-    ? toResponse(replies.inDoubt(record))
-    : sameResponse(response, body, saidOf(record));
+  return isDoubted(record) ? replied(replies.inDoubt(record)) : { ...outgoing, body, added: saidOf(record) };
 }
 
 /** A declared call is in doubt: that outweighs whatever its handler said. */
@@ -125,24 +128,24 @@ const UNKNOWN: Header = [STATUS_HEADER, "unknown"];
 /** Whether the end may leave of an answer whose head has left. */
 async function isKept<Tx, Settles extends Settling>(
   running: Running<Tx, Settles>,
-  response: Response,
+  outgoing: Outgoing,
   end: Recorded,
 ): Promise<boolean> {
-  const ended = await conclude(running, endingOf(running, response, end));
+  const ended = await conclude(running, await endingOf(running, outgoing, end), outgoing);
   if (end.kind === "broken") tell(running, end.error);
   return end.kind !== "broken" && ended.kind === "kept" && !isDoubted(ended.record);
 }
 
-function endingOf<Tx, Settles extends Settling>(
+async function endingOf<Tx, Settles extends Settling>(
   { guard }: Running<Tx, Settles>,
-  response: Response,
+  outgoing: Outgoing,
   end: Recorded,
-): Ending {
+): Promise<Ending> {
   switch (end.kind) {
     case "whole":
-      return { kind: "answered", answer: keptAnswer(response, end.body, guard.keeps) };
+      return { kind: "answered", answer: await keptAnswer(outgoing, end.body, guard) };
     case "too_long":
-      return { kind: "answered", answer: keptAnswer(response, null, guard.keeps) };
+      return { kind: "answered", answer: await keptAnswer(outgoing, null, guard) };
     case "broken":
       return { kind: "unsettled", reason: "The handler had answered, and its answer broke off." };
   }
@@ -160,15 +163,15 @@ async function failed<Tx, Settles extends Settling>(
   running: Running<Tx, Settles>,
   work: Work<Tx, Settles>,
   handling: Exclude<Handled, { kind: "responded" }>,
-): Promise<Response> {
+): Promise<Outgoing> {
   const ended = await conclude(running, endingOfFailure(running, handling));
   if (ended.kind !== "kept") return unable(running, ended);
   const { record } = ended;
-  if (isDoubted(record)) return toResponse(replies.inDoubt(record));
-  if (handling.kind === "refused") return toResponse(replies.first(handling.answer, record));
+  if (isDoubted(record)) return replied(replies.inDoubt(record));
+  if (handling.kind === "refused") return replied(replies.first(handling.answer, record));
   if (isConcluded(record)) {
     if (handling.kind === "threw") tell(running, handling.error); // nobody else will know what was kept as an error
-    return toResponse(replies.first(record.answer, record));
+    return replied(replies.first(record.answer, record));
   }
   return await undone(running, work, handling, record);
 }
@@ -179,24 +182,24 @@ async function undone<Tx, Settles extends Settling>(
   work: Work<Tx, Settles>,
   handling: Exclude<Handled, { kind: "responded" | "refused" }>,
   record: KeyRecord,
-): Promise<Response> {
+): Promise<Outgoing> {
   const released = record.state === "released";
   const partly = released && hasFinished(record);
   switch (handling.kind) {
     case "not_performed":
       tell(running, handling.error);
-      return toResponse(partly ? replies.unfinished() : replies.notPerformed());
+      return replied(partly ? replies.unfinished() : replies.notPerformed());
     case "outcome_unknown":
-      if (!released) return toResponse(replies.inDoubt(record));
-      return toResponse(partly ? replies.unfinished() : replies.notPerformed());
+      if (!released) return replied(replies.inDoubt(record));
+      return replied(partly ? replies.unfinished() : replies.notPerformed());
     case "unsettled":
-      if (!released) return toResponse(replies.inDoubt(record));
-      return toResponse(partly ? replies.unfinished(504) : replies.undoneInTime());
+      if (!released) return replied(replies.inDoubt(record));
+      return replied(partly ? replies.unfinished(504) : replies.undoneInTime());
     case "threw": {
       if (!released) return await work.failed(handling.error, [UNKNOWN]);
       if (!passes(handling.error)) return await work.failed(handling.error, []);
       tell(running, handling.error);
-      return toResponse(partly ? replies.unfinished() : replies.undoneByStore());
+      return replied(partly ? replies.unfinished() : replies.undoneByStore());
     }
   }
 }
@@ -226,8 +229,10 @@ function endingOfFailure<Tx, Settles extends Settling>(
 /** Ends the attempt, once what its handler had written stands. One that a closing process has ended is as good as unheard. */
 async function conclude<Tx, Settles extends Settling>(
   { context, guard, attempt, gate }: Running<Tx, Settles>,
-  ending: Ending,
+  said: Ending,
+  { foreign = false }: Pick<Outgoing, "foreign"> = {},
 ): Promise<Ended | NotOurs> {
+  const ending = foreign && releases(attempt.record(), said) ? FOREIGN : said;
   const error = guard.replaysErrors ? errorOf(ending) : null;
   const onDoubt = error === null ? null : () => keptInDoubt(context, attempt, error);
   const end = async (): Promise<Ended | NotOurs> => {
@@ -240,6 +245,16 @@ async function conclude<Tx, Settles extends Settling>(
   };
   return await (gate === null ? end() : gate.ended(end));
 }
+
+/** Only the handler itself may say that it did nothing. */
+function releases(record: Held, ending: Ending): boolean {
+  return concludeEnding(record, ending).kind === "release";
+}
+
+const FOREIGN: Ending = {
+  kind: "unsettled",
+  reason: "Something other than the handler had answered that nothing was done.",
+};
 
 /** The answer that an error is; `null` where its handler may still be running, or has broken off. */
 function errorOf(ending: Ending): Answer | null {
@@ -261,17 +276,17 @@ function errorOf(ending: Ending): Answer | null {
 function unable<Tx, Settles extends Settling>(
   { door }: Running<Tx, Settles>,
   ended: Exclude<Ended | NotOurs, { kind: "kept" }>,
-): Response {
+): Outgoing {
   const outcome = door.outcome();
   // The transaction had been committing while its handler was given up: its answer is the attempt's own.
-  if (outcome?.kind === "committed") return toResponse(replies.first(outcome.answer, outcome.record));
+  if (outcome?.kind === "committed") return replied(replies.first(outcome.answer, outcome.record));
   switch (ended.kind) {
     case "lost":
-      return toResponse(replies.replyToLoser(ended.record));
+      return replied(replies.replyToLoser(ended.record));
     case "answered":
-      return toResponse(replies.replyToAnswered(ended.answered));
+      return replied(replies.replyToAnswered(ended.answered));
     case "unkept":
-      return toResponse(replies.unkept());
+      return replied(replies.unkept());
   }
 }
 
@@ -283,11 +298,6 @@ function tell<Tx, Settles extends Settling>(
   context.emit({ type: "failure", what: `running ${attempt.operation}`, error });
 }
 
-function bodied(answer: Answer): Answer & { readonly body: Uint8Array } {
-  return { ...answer, body: answer.body ?? new Uint8Array(0) };
-}
-
-function lengthOf({ headers }: Response): number | null {
-  const length = headers.get("content-length");
-  return length !== null && /^\d+$/.test(length) ? Number(length) : null;
+function bodied({ status, headers, body }: Answer): Reply {
+  return { status, headers: headers.filter(([name]) => !isReserved(name)), body: body ?? NOTHING };
 }

@@ -1,37 +1,25 @@
-import type { Answer } from "../core/record.ts";
-import type { HeaderPolicy } from "../engine/header-policy.ts";
-import { RESERVED_HEADERS } from "../engine/header-policy.ts";
-import type { Header, Reply } from "./exchange.ts";
+import { isReserved, type Outgoing } from "./outgoing.ts";
 
-/** A reply as a `Response`. */
-export function toResponse({ status, headers, body }: Reply): Response {
+/** A handler's own `Response` on its way out; its body is not read here. */
+export function outgoingOf(response: Response): Outgoing {
+  // Before its body: some servers' own Response has its default type only if its headers were looked at first.
+  const headers = [...response.headers];
+  const { status, statusText, body } = response;
+  if (body?.locked === true) throw new TypeError("The body of the handler's Response was read already.");
+  return { from: "handler", status, statusText, headers, body, added: [] };
+}
+
+/** An answer as a `Response`. */
+export function toResponse({ from, status, statusText, headers, body, added }: Outgoing): Response {
   const lines = new Headers();
-  for (const [name, value] of headers) lines.append(name, value);
-  return framed(isPlain(body) ? body : new Uint8Array(body), { status, headers: lines });
+  for (const [name, value] of headers) {
+    if (from === "guard" || !isReserved(name)) lines.append(name, value);
+  }
+  for (const [name, value] of added) lines.set(name, value);
+  return framed(body ?? NOTHING, { status, statusText, headers: lines });
 }
 
-/** The handler's own response, whose body was read, with headers of ours added. */
-export function sameResponse(
-  response: Response,
-  body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null,
-  added: readonly Header[],
-): Response {
-  const headers = new Headers(response.headers);
-  for (const reserved of RESERVED_HEADERS) headers.delete(reserved);
-  for (const [name, value] of added) headers.set(name, value);
-  const { status, statusText } = response;
-  return framed(body ?? new Uint8Array(0), { status, statusText, headers });
-}
-
-/** What of a response is kept; a `null` body says that it was too long. */
-export function keptAnswer(response: Response, body: Uint8Array | null, keeps: HeaderPolicy): Answer {
-  return { status: response.status, headers: [...response.headers].filter(keeps), body };
-}
-
-/** Fetch takes no bytes of shared memory. */
-function isPlain(bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> {
-  return bytes.buffer instanceof ArrayBuffer;
-}
+const NOTHING = new Uint8Array(0);
 
 /** Fetch refuses bodies on these, even empty ones. */
 const NO_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
@@ -41,12 +29,21 @@ const NO_LENGTH: ReadonlySet<number> = new Set([204, 304]);
 
 /** An empty body is none at all, or servers would guess a type for it; its length is said, or they would chunk it. */
 function framed(
-  body: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>,
-  init: { readonly status: number; readonly statusText?: string; readonly headers: Headers },
+  body: Uint8Array | ReadableStream<Uint8Array>,
+  init: { readonly status: number; readonly statusText: string; readonly headers: Headers },
 ): Response {
   const empty = NO_BODY.has(init.status) || (body instanceof Uint8Array && body.length === 0);
-  if (!empty) return new Response(body, init);
+  if (!empty) return new Response(body instanceof Uint8Array ? plain(body) : body, init);
   if (NO_LENGTH.has(init.status)) init.headers.delete("content-length");
   else init.headers.set("content-length", "0");
   return new Response(null, init);
+}
+
+/** Fetch takes no bytes of shared memory. */
+function plain(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  return isPlain(bytes) ? bytes : new Uint8Array(bytes);
+}
+
+function isPlain(bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> {
+  return bytes.buffer instanceof ArrayBuffer;
 }

@@ -8,14 +8,16 @@ import type { OperationRoute } from "../engine/operation.ts";
 import type { Awaitable, Settling } from "../engine/returned.ts";
 import type { StepDefinitions } from "../engine/step-definitions.ts";
 import { ConfigurationError } from "../errors.ts";
-import { type AttemptDoors, type DoorUse, doorsOf, NO_DOORS } from "./attempt-doors.ts";
+import { type AttemptDoors, type DoorUse, doorsOf } from "./attempt-doors.ts";
 import { type Exchange, type Header, STATUS_HEADER } from "./exchange.ts";
 import { createGuard, type Guard, type RouteSettings } from "./guard.ts";
+import { type Outgoing, replied } from "./outgoing.ts";
 import { replyToExecuted } from "./replies.ts";
 import { respond, type Work } from "./responder.ts";
-import { sameResponse, toResponse } from "./response.ts";
+import { servedAsResponse } from "./response-host.ts";
 import { type Running, refuseImpossible, stepsFor } from "./route-options.ts";
 import type { KeptAnswer, RouteTransaction } from "./transaction-door.ts";
+import { withoutAttempt } from "./unprotected.ts";
 
 /** A protected route's options; `HostRequest` is what the host hands to handlers. */
 export interface RouteOptions<HostRequest> extends RouteSettings {
@@ -61,23 +63,31 @@ export type DeclaredContext = RunContext & Pick<AttemptDoors, "effect" | "downst
 export type BeginningContext = RunContext & Pick<AttemptDoors, "effectsBegin">;
 
 /** All that a handler may be handed; its type hands out what its route says. */
-type RouteContext<Tx, Settles extends Settling> = TransactionContext<Tx, Settles> & AttemptDoors;
+export type RouteContext<Tx, Settles extends Settling> = TransactionContext<Tx, Settles> & AttemptDoors;
 
-/** How a host that answers with a `Response` runs what stands behind the guard. */
+/** How a host runs what stands behind the guard. */
 export interface Host<Tx, Settles extends Settling>
   extends Pick<Work<Tx, Settles>, "answerOfError" | "failed"> {
   readonly exchange: Exchange;
-  readonly run: (context: RouteContext<Tx, Settles>) => Promise<Response | KeptAnswer>;
+  readonly run: (context: RouteContext<Tx, Settles>) => Promise<Outgoing | KeptAnswer>;
+  /** The handler as it was, with these headers on whatever comes of it. */
+  readonly unprotected: (context: RouteContext<Tx, Settles>, added: readonly Header[]) => Promise<Outgoing>;
 }
 
 /** Serves one request of a protected route. */
 export type ServeRoute<Tx, Settles extends Settling, HostRequest> = (
   request: HostRequest,
   host: Host<Tx, Settles>,
-) => Promise<Response>;
+) => Promise<Outgoing>;
 
-/** What a host knows of one request; how to run the handler is the same everywhere. */
-export type HostView = Omit<Host<never, never>, "run">;
+/** What a host of `Response`s knows of one request; how to run the handler is the same for all of them. */
+export interface HostView {
+  readonly exchange: Exchange;
+  /** An error that carries an HTTP status is an answer; `null` for any other. */
+  readonly answerOfError: (error: unknown) => Response | null;
+  /** Lets the host answer an error as it always does, with these headers on it as far as the host allows. */
+  readonly failed: (error: unknown, added: readonly Header[]) => Promise<Response>;
+}
 
 /** `protect` of a host whose handlers take a `HostRequest` and answer with a `Response`. */
 export interface Protect<HostRequest> {
@@ -120,19 +130,25 @@ export function protectOn<HostRequest>(viewOf: (request: HostRequest) => HostVie
     const run = typeof handler === "function" ? handler : null;
     const serve = createRoute(engine, options, typeof handler === "function" ? null : handler);
     return (request) =>
-      serve(request, {
-        ...viewOf(request),
-        run: async (context) => {
-          if (run === null) throw new ConfigurationError("operation", UNSAFE_ONLY);
+      servedAsResponse<Tx, Settles>(
+        viewOf(request),
+        async (context) => {
+          if (run === null) throw unsafeOnly();
           return await run(request, context);
         },
-      });
+        (host) => serve(request, host),
+      );
   };
+}
+
+/** An operation has no handler that could be run without a key. */
+function unsafeOnly(): ConfigurationError {
+  return new ConfigurationError("operation", UNSAFE_ONLY);
 }
 
 const UNSAFE_ONLY = "cannot be served by a safe method: a GET has no key; mount it for POST or PUT";
 
-/** Joins guard, engine and handler for every host that answers with a `Response`; hosts add nothing but their types. */
+/** Joins guard, engine and handler for every host; hosts add nothing but how they are asked and how they answer. */
 function createRoute<Tx, Settles extends Settling, HostRequest>(
   engine: Engine<Tx, Settles>,
   options: RouteOptions<HostRequest> & Running,
@@ -149,9 +165,9 @@ function createRoute<Tx, Settles extends Settling, HostRequest>(
     const admission = await guard.admit(host.exchange, caller);
     switch (admission.kind) {
       case "pass":
-        return await unprotected(host);
+        return await host.unprotected(withoutAttempt(), []);
       case "refuse":
-        return toResponse(admission.reply);
+        return replied(admission.reply);
       case "admit":
         if (operation === null) {
           const asked: BeginRequest = {
@@ -163,7 +179,7 @@ function createRoute<Tx, Settles extends Settling, HostRequest>(
           };
           return await serve(engine, guard, { asked, use }, host);
         }
-        return toResponse(replyToExecuted(await operation.execute(admission.request, request)));
+        return replied(replyToExecuted(await operation.execute(admission.request, request)));
     }
   };
 }
@@ -173,11 +189,11 @@ async function serve<Tx, Settles extends Settling>(
   guard: Guard,
   { asked, use }: { readonly asked: BeginRequest; readonly use: Omit<DoorUse, "maxRunMs"> },
   host: Host<Tx, Settles>,
-): Promise<Response> {
+): Promise<Outgoing> {
   const begun = await engine.begin(asked);
   if (begun.kind !== "proceed") {
     const reply = guard.refuse(begun);
-    return reply === null ? await failedOpen(engine, asked.operation, host) : toResponse(reply);
+    return reply === null ? await failedOpen(engine, asked.operation, host) : replied(reply);
   }
   const { context, policy } = engine;
   const { maxRunMs = policy.requestTimeoutMs } = asked;
@@ -188,7 +204,7 @@ function run<Tx, Settles extends Settling>(
   running: { readonly context: Context<Tx>; readonly guard: Guard; readonly attempt: Attempt<Tx> },
   use: DoorUse,
   { run, answerOfError, failed }: Host<Tx, Settles>,
-): Promise<Response> {
+): Promise<Outgoing> {
   const { attempt } = running;
   const { gate, ...doors } = doorsOf(running.context, attempt, use);
   const contextFor = (transaction: RouteTransaction<Tx, Settles>) => {
@@ -208,32 +224,14 @@ function run<Tx, Settles extends Settling>(
   );
 }
 
-/** The handler with no protection: safe methods, and requests without a key where none is required. */
-async function unprotected<Tx, Settles extends Settling>({ run }: Host<Tx, Settles>): Promise<Response> {
-  const transaction = () => Promise.reject(new ConfigurationError("effects", UNPROTECTED_TRANSACTION));
-  const returned = await run({ signal: new AbortController().signal, number: 0, transaction, ...NO_DOORS });
-  if (returned instanceof Response) return returned;
-  throw new ConfigurationError("effects", UNPROTECTED_TRANSACTION);
-}
-
-const UNPROTECTED_TRANSACTION =
-  '"transaction" commits the record of a key, and this request has none; serve safe methods by a handler of their own';
-
 /** The programmer's word: rather run unprotected than not at all. The answer says so, an error's too. */
 async function failedOpen<Tx, Settles extends Settling>(
   { context }: Engine<Tx, Settles>,
   operation: string,
   host: Host<Tx, Settles>,
-): Promise<Response> {
+): Promise<Outgoing> {
   context.emit({ type: "request", operation, outcome: "unprotected" });
-  try {
-    const response = await unprotected(host);
-    return sameResponse(response, response.body, [UNPROTECTED]);
-  } catch (error) {
-    const response = host.answerOfError(error);
-    if (response === null) return await host.failed(error, [UNPROTECTED]);
-    return sameResponse(response, response.body, [UNPROTECTED]);
-  }
+  return await host.unprotected(withoutAttempt(), [UNPROTECTED]);
 }
 
 const UNPROTECTED: Header = [STATUS_HEADER, "unprotected"];

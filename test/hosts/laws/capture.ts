@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
+import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import type { HostLaw, HostSubject, Route } from "../law.ts";
 import { linesOf, send, type WireAnswer } from "../wire.ts";
-import { assertFirst, assertReplay, isReplay, json, keyed } from "./said.ts";
+import { assertFirst, assertReplay, isReplay, json, keyed, problemOf } from "./said.ts";
 
 /** That the kept answer is the answer, whatever it is made of. */
 export const captureLaws: readonly HostLaw[] = [
@@ -15,6 +16,11 @@ export const captureLaws: readonly HostLaw[] = [
     check: headers,
   },
   { id: "RC-13", promise: "repeated headers stay repeated", check: repeated },
+  {
+    id: "RC-03",
+    promise: "what was compressed for one client can be read by the next",
+    check: compressed,
+  },
   { id: "DB-07", promise: "NUL, damaged Unicode and emoji are bytes like any others", check: oddText },
 ];
 
@@ -152,6 +158,42 @@ async function repeated(subject: HostSubject): Promise<void> {
     assert.equal(linesOf(answer, "link").join(", "), "<a>; rel=next, <b>; rel=prev");
     assert.deepEqual(linesOf(answer, "x-count"), ["60"]);
     assert.deepEqual(linesOf(answer, "set-cookie"), ["a=1", "b=2"]);
+  }
+}
+
+async function compressed(subject: HostSubject): Promise<void> {
+  const text = JSON.stringify({ made: "x".repeat(10_000) });
+  const bomb = gzipSync(Buffer.alloc(2_000_000));
+  const answers: readonly (readonly [coding: string, body: Uint8Array<ArrayBuffer>, kept: boolean])[] = [
+    ["gzip", new Uint8Array(gzipSync(text)), true],
+    ["br", new Uint8Array(brotliCompressSync(text)), true],
+    ["deflate, gzip", new Uint8Array(gzipSync(deflateSync(text))), true],
+    ["identity", new TextEncoder().encode(text), true],
+    ["made-up", new TextEncoder().encode(text), false],
+    ["gzip", new TextEncoder().encode(text), false],
+    ["gzip", new Uint8Array(bomb), false],
+  ];
+  for (const [coding, body, kept] of answers) {
+    const headers = { "content-encoding": coding, vary: "Accept-Encoding" };
+    const route = answering(() => new Response(body, { status: 201, headers }));
+    const { port } = await subject.serve({ routes: [route] });
+    const key = subject.newKey();
+    const first = await send(port, { target: "/charges", ...keyed(key) });
+    assertFirst(first, 201);
+    assert.equal(
+      first.body.toString("hex"),
+      Buffer.from(body).toString("hex"),
+      "the first answer is as it was",
+    );
+    const copy = await send(port, { target: "/charges", ...keyed(key) });
+    if (!kept) {
+      problemOf(copy, "response_not_stored");
+      continue;
+    }
+    assert.ok(isReplay(copy));
+    assert.equal(copy.body.toString(), text);
+    assert.deepEqual(linesOf(copy, "content-encoding"), coding === "identity" ? ["identity"] : []);
+    assert.deepEqual(linesOf(copy, "vary"), ["Accept-Encoding"]);
   }
 }
 

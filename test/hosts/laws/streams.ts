@@ -27,6 +27,11 @@ export const streamLaws: readonly HostLaw[] = [
     promise: "a client that hangs up in a stream does not keep it from being kept",
     check: hungUp,
   },
+  {
+    id: "RC-19",
+    promise: "events reach their client one by one, and are never kept",
+    check: events,
+  },
 ];
 
 const answering = (make: () => Response): Route => ({
@@ -157,4 +162,26 @@ async function hungUp(subject: HostSubject): Promise<void> {
   const copy = await send(port, { target: "/charges", ...keyed(key) });
   assert.ok(isReplay(copy));
   assert.equal(copy.body.toString(), "ab");
+}
+
+async function events(subject: HostSubject): Promise<void> {
+  const stream = taps();
+  const headers = { "content-type": "text/event-stream; charset=utf-8" };
+  const { port, record } = await subject.serve({
+    routes: [answering(() => new Response(stream.body, { headers }))],
+  });
+  const key = subject.newKey();
+  const first = call(port, { target: "/charges", ...keyed(key) });
+  await until(() => subject.runs(key) === 1);
+  stream.put("data: 1\n\n");
+  await until(() => first.sofar().includes("data: 1"));
+  problemOf(await send(port, { target: "/charges", ...keyed(key) }), "in_progress", { retryAfter: true });
+  stream.put("data: 2\n\n");
+  await until(() => first.sofar().includes("data: 2"));
+  stream.close();
+  const answer = await first.answer;
+  assert.equal(answer.body.toString(), "data: 1\n\ndata: 2\n\n");
+  await until(async () => (await record(key))?.state === "completed");
+  problemOf(await send(port, { target: "/charges", ...keyed(key) }), "response_not_stored");
+  assert.equal(await subject.effects(key), 1);
 }
