@@ -14,8 +14,11 @@ export interface Exchange {
   readonly query: string;
   /** Every line of a header, in order; none where it is absent. A host that joins lines hands on what it has. */
   readonly header: (name: string) => readonly string[];
-  /** The body's bytes, unread by anyone else; the handler can still read it afterwards. */
-  readonly body: () => Promise<Uint8Array>;
+  /**
+   * The body's bytes, unread by anyone else; the handler can still read it afterwards. One that turns out to be longer
+   * than `maxBytes` need not be read to its end: what is handed back is longer then, too.
+   */
+  readonly body: (maxBytes: number) => Promise<Uint8Array>;
 }
 
 /** What a host sends: bytes that were kept, or that say why there is no answer. */

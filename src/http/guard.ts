@@ -29,6 +29,10 @@ export interface RouteSettings extends FingerprintSettings, HeaderSettings {
   readonly onAmbiguous?: OnAmbiguous;
   /** For work that may take longer than `requestTimeout`. */
   readonly maxRunTime?: Duration;
+  /** Which methods are protected; every one that asks for a change where nothing is said. */
+  readonly methods?: readonly string[];
+  /** Longer requests are refused before the store is asked; 1 MiB where nothing is said. */
+  readonly maxRequestBytes?: number;
   /** Longer answers are sent whole and not kept; 1 MiB where nothing is said. */
   readonly maxResponseBytes?: number;
 }
@@ -60,8 +64,10 @@ export interface Guard {
 const MIB = 1_048_576;
 
 export function createGuard<Tx>({ emit }: Context<Tx>, settings: RouteSettings): Guard {
-  const { required = true, strict = false, failOpen = false, maxResponseBytes = MIB } = settings;
-  refuseUnusable({ ...settings, maxResponseBytes });
+  const { required = true, strict = false, failOpen = false } = settings;
+  const { maxRequestBytes = MIB, maxResponseBytes = MIB } = settings;
+  refuseUnusable({ ...settings, maxRequestBytes, maxResponseBytes });
+  const covers = coverageOf(settings);
   const rule = fingerprintRule(settings);
   const route = routeOf(settings);
   const refuse = (operation: string, code: "key_missing" | "key_invalid", detail: string): Admission => {
@@ -70,7 +76,7 @@ export function createGuard<Tx>({ emit }: Context<Tx>, settings: RouteSettings):
   };
   return {
     admit: async (exchange, caller) => {
-      if (isSafe(exchange.method)) return { kind: "pass" };
+      if (!covers(exchange.method)) return { kind: "pass" };
       const operation = operationOf(settings, exchange);
       const parsed = parseKeyHeader(exchange.header(KEY_HEADER), { strict });
       if (parsed.kind === "invalid") return refuse(operation, "key_invalid", parsed.reason);
@@ -79,7 +85,9 @@ export function createGuard<Tx>({ emit }: Context<Tx>, settings: RouteSettings):
       const owner = checkPrincipal(await caller.principal());
       if (owner.kind !== "valid") return { kind: "refuse", reply: unresolved() };
       const identity = { kind: "http", principal: owner.value, key: parsed.key } as const;
-      const fingerprint = recognisable(rule, exchange, await exchange.body());
+      const body = isLonger(exchange, maxRequestBytes) ? null : await exchange.body(maxRequestBytes);
+      if (body === null || body.length > maxRequestBytes) return tooLarge(maxRequestBytes);
+      const fingerprint = recognisable(rule, exchange, body);
       const request = { identity, operation, fingerprint, ...route, ...correlation(caller) };
       return { kind: "admit", request };
     },
@@ -96,10 +104,27 @@ export function createGuard<Tx>({ emit }: Context<Tx>, settings: RouteSettings):
 const MISSING =
   "Send a header Idempotency-Key with a value that is new for every new request and the same for every retry.";
 
-function refuseUnusable({ operation, maxResponseBytes }: RouteSettings): void {
-  if (!Number.isInteger(maxResponseBytes) || Number(maxResponseBytes) < 1) {
-    const reason = `must be a whole number of at least 1; got ${maxResponseBytes}`;
-    throw new ConfigurationError("maxResponseBytes", reason);
+/** Safe methods ask for no change, and are not protected whatever a route says. */
+function coverageOf({ methods }: RouteSettings): (method: string) => boolean {
+  const named = methods?.map((method) => method.toUpperCase());
+  return (method) => !isSafe(method) && (named === undefined || named.includes(method.toUpperCase()));
+}
+
+/** Before a byte of it is read. */
+function isLonger(exchange: Exchange, maxBytes: number): boolean {
+  return exchange.header("content-length").some((length) => Number(length) > maxBytes);
+}
+
+function tooLarge(maxBytes: number): Admission {
+  const detail = `At most ${maxBytes} bytes are taken.`;
+  return { kind: "refuse", reply: problem("request_too_large", { detail }) };
+}
+
+function refuseUnusable(settings: RouteSettings): void {
+  const { operation, maxRequestBytes, maxResponseBytes } = settings;
+  for (const [field, bytes] of Object.entries({ maxRequestBytes, maxResponseBytes })) {
+    if (Number.isInteger(bytes) && Number(bytes) >= 1) continue;
+    throw new ConfigurationError(field, `must be a whole number of at least 1; got ${bytes}`);
   }
   if (operation === undefined || checkOperation(operation).kind === "valid") return;
   throw new ConfigurationError("operation", "must be a name of up to 1024 bytes, not blank and without NUL");

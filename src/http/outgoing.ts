@@ -56,6 +56,11 @@ export function isEventStream({ headers }: Outgoing): boolean {
   return /^text\/event-stream\s*(;|$)/i.test(lineOf(headers, "content-type") ?? "");
 }
 
+/** HTTP has neither a body nor a length on these: 304 could only say the length of another answer. */
+export function isBodyless(status: number): boolean {
+  return status === 204 || status === 304;
+}
+
 export function isReserved(name: string): boolean {
   return RESERVED_HEADERS.includes(name.toLowerCase());
 }

@@ -10,10 +10,14 @@ export function queryOf(url: string): string {
  * escapes are in upper case. No two different paths become one.
  */
 export function pathOf(url: string): string {
-  return new URL(url).pathname.replace(/%[0-9a-f]{2}/gi, (escaped) => {
-    const character = String.fromCharCode(Number.parseInt(escaped.slice(1), 16));
-    return /[\w.~-]/.test(character) ? character : escaped.toUpperCase();
-  });
+  // The target of a request line may be a path alone; two slashes in front of it name no host.
+  return new URL(url.startsWith("/") ? `http://host${url}` : url).pathname.replace(
+    /%[0-9a-f]{2}/gi,
+    (escaped) => {
+      const character = String.fromCharCode(Number.parseInt(escaped.slice(1), 16));
+      return /[\w.~-]/.test(character) ? character : escaped.toUpperCase();
+    },
+  );
 }
 
 /**

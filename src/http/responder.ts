@@ -1,16 +1,16 @@
-import { concludeEnding, type Ending } from "../core/ending.ts";
+import type { Ending } from "../core/ending.ts";
 import { type Answer, isConcluded, type KeyRecord } from "../core/record.ts";
 import { hasFinished } from "../core/step.ts";
 import { ABORTING } from "../engine/aborting.ts";
 import type { Attempt, Ended, NotOurs } from "../engine/attempt.ts";
 import { concludedBy, keptInDoubt } from "../engine/concluded.ts";
 import type { Context } from "../engine/context.ts";
-import type { Held } from "../engine/ending.ts";
 import type { Gate } from "../engine/gate.ts";
 import { passes } from "../engine/retry.ts";
 import type { Settling } from "../engine/returned.ts";
 import { OncekeyError } from "../errors.ts";
 import { type Header, type Reply, STATUS_HEADER } from "./exchange.ts";
+import { saidByOthers } from "./foreign.ts";
 import type { Guard } from "./guard.ts";
 import { type Handled, type Handling, handled } from "./handling.ts";
 import { isEventStream, isReserved, keptAnswer, lengthOf, type Outgoing, replied } from "./outgoing.ts";
@@ -232,7 +232,7 @@ async function conclude<Tx, Settles extends Settling>(
   said: Ending,
   { foreign = false }: Pick<Outgoing, "foreign"> = {},
 ): Promise<Ended | NotOurs> {
-  const ending = foreign && releases(attempt.record(), said) ? FOREIGN : said;
+  const ending = foreign ? saidByOthers(attempt.record(), said) : said;
   const error = guard.replaysErrors ? errorOf(ending) : null;
   const onDoubt = error === null ? null : () => keptInDoubt(context, attempt, error);
   const end = async (): Promise<Ended | NotOurs> => {
@@ -245,16 +245,6 @@ async function conclude<Tx, Settles extends Settling>(
   };
   return await (gate === null ? end() : gate.ended(end));
 }
-
-/** Only the handler itself may say that it did nothing. */
-function releases(record: Held, ending: Ending): boolean {
-  return concludeEnding(record, ending).kind === "release";
-}
-
-const FOREIGN: Ending = {
-  kind: "unsettled",
-  reason: "Something other than the handler had answered that nothing was done.",
-};
 
 /** The answer that an error is; `null` where its handler may still be running, or has broken off. */
 function errorOf(ending: Ending): Answer | null {

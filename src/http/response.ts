@@ -1,4 +1,4 @@
-import { isReserved, type Outgoing } from "./outgoing.ts";
+import { isBodyless, isReserved, type Outgoing } from "./outgoing.ts";
 
 /** A handler's own `Response` on its way out; its body is not read here. */
 export function outgoingOf(response: Response): Outgoing {
@@ -24,9 +24,6 @@ const NOTHING = new Uint8Array(0);
 /** Fetch refuses bodies on these, even empty ones. */
 const NO_BODY: ReadonlySet<number> = new Set([204, 205, 304]);
 
-/** HTTP has no length on these: 304 could only say the length of another answer. */
-const NO_LENGTH: ReadonlySet<number> = new Set([204, 304]);
-
 /** An empty body is none at all, or servers would guess a type for it; its length is said, or they would chunk it. */
 function framed(
   body: Uint8Array | ReadableStream<Uint8Array>,
@@ -34,7 +31,7 @@ function framed(
 ): Response {
   const empty = NO_BODY.has(init.status) || (body instanceof Uint8Array && body.length === 0);
   if (!empty) return new Response(body instanceof Uint8Array ? plain(body) : body, init);
-  if (NO_LENGTH.has(init.status)) init.headers.delete("content-length");
+  if (isBodyless(init.status)) init.headers.delete("content-length");
   else init.headers.set("content-length", "0");
   return new Response(null, init);
 }

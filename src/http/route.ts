@@ -142,14 +142,14 @@ export function protectOn<HostRequest>(viewOf: (request: HostRequest) => HostVie
 }
 
 /** An operation has no handler that could be run without a key. */
-function unsafeOnly(): ConfigurationError {
+export function unsafeOnly(): ConfigurationError {
   return new ConfigurationError("operation", UNSAFE_ONLY);
 }
 
 const UNSAFE_ONLY = "cannot be served by a safe method: a GET has no key; mount it for POST or PUT";
 
 /** Joins guard, engine and handler for every host; hosts add nothing but how they are asked and how they answer. */
-function createRoute<Tx, Settles extends Settling, HostRequest>(
+export function createRoute<Tx, Settles extends Settling, HostRequest>(
   engine: Engine<Tx, Settles>,
   options: RouteOptions<HostRequest> & Running,
   operation: OperationRoute<HostRequest> | null,

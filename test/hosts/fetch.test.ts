@@ -1,6 +1,6 @@
 import { serve } from "@hono/node-server";
 import { protect } from "../../src/http/fetch.ts";
-import { holdToLaws, listening, mountedBy } from "./hosts.ts";
+import { holdToLaws, listening, mountedBy, patternOf } from "./hosts.ts";
 
 const mounted = mountedBy(protect, (request: Request) => {
   const { method, headers } = request;
@@ -25,5 +25,3 @@ holdToLaws({
     return await listening(serve({ fetch, port: 0, hostname: "127.0.0.1" }));
   },
 });
-
-const patternOf = (path: string) => new RegExp(`^${path.replace(/:\w+|\*/g, ".+")}$`);

@@ -41,6 +41,9 @@ export async function listening(server: ServerType): Promise<Listening> {
   return { port: address.port, close };
 }
 
+/** What of a path a route's pattern matches, on hosts that have no router. */
+export const patternOf = (path: string): RegExp => new RegExp(`^${path.replace(/:\w+|\*/g, ".+")}$`);
+
 /** Mounts the routes of laws by a host's `protect`. */
 export function mountedBy<HostRequest>(
   protect: Protect<HostRequest>,

@@ -21,9 +21,17 @@ export interface HostLaw {
 
 /**
  * What a law needs of a store: commits of the record with the user's own rows, ones that may wait, tables to be without;
- * or of a host: an error page of its own that headers can be added to, repeated header lines that are not joined yet.
+ * or of a host: an error page of its own that headers can be added to, repeated header lines that are not joined yet,
+ * handlers whose answer is what they return, a router that takes paths which are no text.
  */
-export type HostNeed = "transactions" | "waiting transactions" | "tables" | "error page" | "header lines";
+export type HostNeed =
+  | "transactions"
+  | "waiting transactions"
+  | "tables"
+  | "error page"
+  | "header lines"
+  | "returned answers"
+  | "damaged paths";
 
 /** A host on a store, on trial. */
 export interface HostSubject {

@@ -75,6 +75,7 @@ function parsed(bytes: Buffer): WireAnswer {
     return [line.slice(0, at).toLowerCase(), line.slice(at + 1).trim()];
   });
   const status = Number(statusLine.split(" ")[1]);
+  if (status >= 100 && status < 200) return parsed(bytes.subarray(end + 4)); // the answer comes behind it
   return { status, headers, ...framed(new Map(headers), status, bytes.subarray(end + 4)) };
 }
 
@@ -87,7 +88,8 @@ function framed(
   const coding = headers.get("transfer-encoding");
   if (length !== undefined && coding !== undefined) throw new Error("An answer is framed in two ways.");
   if (coding !== undefined) return unchunked(rest);
-  const bare = status === 204 || status === 304;
+  // A host may leave it to the closing to end an empty 205.
+  const bare = status === 204 || status === 304 || (status === 205 && length === undefined);
   if (bare && rest.length > 0) throw new Error(`A ${status} had a body.`);
   const expected = bare ? 0 : Number(length);
   if (Number.isNaN(expected)) throw new Error("An answer does not say where it ends.");

@@ -25,7 +25,12 @@ export const endingLaws: readonly HostLaw[] = [
     promise: "a handler's own word counts: not performed, refused for good, unknown",
     check: words,
   },
-  { id: "CL-17 nothing", promise: "a handler that returns no answer has thrown", check: returnsNothing },
+  {
+    id: "CL-17 nothing",
+    promise: "a handler that returns no answer has thrown",
+    needs: "returned answers",
+    check: returnsNothing,
+  },
   {
     id: "G6 limit",
     promise: "work that never ends is 504 at its time limit, and its outcome is unknown",
@@ -214,7 +219,8 @@ async function endless(subject: HostSubject): Promise<void> {
     doing(() => new Response(endlessBody)),
     policy,
   );
-  assert.ok(!stuck.first.complete, "what has begun is cut off");
+  // A host that sends no head before its body has not begun.
+  assert.ok(!stuck.first.complete || stuck.first.status === 504, "what has begun is cut off");
   assert.equal(stuck.state, "unknown");
 }
 

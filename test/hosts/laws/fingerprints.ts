@@ -48,6 +48,12 @@ export const fingerprintLaws: readonly HostLaw[] = [
     check: spellings,
   },
   {
+    id: "FP-03 damaged",
+    promise: "two paths that are no text are never one",
+    needs: "damaged paths",
+    check: damaged,
+  },
+  {
     id: "FP-14",
     promise: "another request is 422 in every state of the first, while it runs as well",
     check: everyState,
@@ -173,6 +179,10 @@ async function spellings(subject: HostSubject): Promise<void> {
     ],
     route,
   );
+}
+
+async function damaged(subject: HostSubject): Promise<void> {
+  const at = (target: string): Variant => ({ target });
   await compared(
     subject,
     at("/files/%ff"),
@@ -180,7 +190,7 @@ async function spellings(subject: HostSubject): Promise<void> {
       ["other", at("/files/%fe")],
       ["other", at("/files/%25ff")],
     ],
-    route,
+    echo({}, "/*"),
   );
 }
 

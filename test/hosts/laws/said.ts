@@ -57,7 +57,14 @@ export function assertReplay(first: WireAnswer, copy: WireAnswer): void {
 
 /** The headers that belong to the answer; the rest belongs to one exchange of it. */
 function keptOf({ headers }: WireAnswer): readonly HeaderLine[] {
-  const ofExchange = new Set(["date", "connection", "keep-alive", "content-length", "transfer-encoding"]);
+  const ofExchange = new Set([
+    "date",
+    "connection",
+    "keep-alive",
+    "content-length",
+    "transfer-encoding",
+    "trailer",
+  ]);
   const ours = new Set(["idempotent-replayed", "idempotency-expires"]);
   return headers.filter(([name]) => !ofExchange.has(name) && !ours.has(name)).toSorted();
 }
