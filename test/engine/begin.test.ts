@@ -28,9 +28,10 @@ function newKey(given: () => Opened): void {
     const request = requestFor("one winner");
     const begun = await Promise.all(Array.from({ length: 24 }, (_, n) => engines[n % 2]?.begin(request)));
     expect(begun.filter((each) => each?.kind === "proceed")).toHaveLength(1);
-    const losers = begun.filter((each) => each?.kind === "in_progress");
-    expect(losers).toHaveLength(23);
-    for (const loser of losers) expect(loser).toMatchObject({ retryAfterMs: 1000 });
+    const waits = begun.flatMap((each) => (each?.kind === "in_progress" ? [each.retryAfterMs] : []));
+    expect(waits).toHaveLength(23);
+    // A second at least, and longer on a machine on which the attempt is older than that by now.
+    expect(Math.min(...waits)).toBeGreaterThanOrEqual(1_000);
   });
 
   test("another principal, and a function's key, have nothing to do with it", async () => {

@@ -88,7 +88,7 @@ function asked(given: () => Opened): void {
       };
       const { engine } = knowing(given(), { provider: "query", validFor: "2m", look });
       await ran(engine, request, ({ effect }) => effect("charge", reset));
-      expect(await reconcile(engine)).toMatchObject(answer === "down" ? { failed: 1 } : { waiting: 1 });
+      expect(await reconcile(engine)).toMatchObject(answer === "down" ? { unreachable: 1 } : { waiting: 1 });
       const looks = answer === "down" ? 0 : 1;
       expect(await checkedOut(given().store, request)).toMatchObject({ state: "unknown", looks });
     }
