@@ -34,7 +34,7 @@ const mutants: readonly Mutant[] = [
   },
   {
     name: "sweeper that releases without asking",
-    faults: { database: "SQLite", kills: 10, keys: 60 },
+    faults: { database: "SQLite", kills: 20, keys: 60 },
     found: /^was released by the sweeper, which asked nobody/,
   },
   {

@@ -111,7 +111,7 @@ async function pauseAt(fates: Fates, slot: Slot): Promise<void> {
 /** Stops a process for longer than an attempt may be unheard before a sweeper ends it and a reconciler looks. */
 async function pause({ tally, times }: Fates, slot: Slot): Promise<void> {
   slot.signal("SIGSTOP"); // which it may have sent itself
-  await sleep(1.25 * (times.lease + times.sweepGrace));
+  await sleep(1.1 * (times.lease + times.sweepGrace));
   slot.signal("SIGCONT");
   tally.add("paused");
 }

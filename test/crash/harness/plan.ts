@@ -93,11 +93,11 @@ export function paceOfMachine(): number {
   };
   while (usedMs() < PACE_WORK_MS) for (let turn = 0; turn < 1e5; turn++);
   const share = (performance.now() - fromMs) / usedMs();
-  return Math.min(MOST_PACE, Math.max(1, Math.round(2 * share - 1)));
+  return Math.min(MOST_PACE, Math.max(1, Math.round(1.5 * share - 0.5)));
 }
 
 const PACE_WORK_MS = 400;
-const MOST_PACE = 10;
+const MOST_PACE = 8;
 
 /** Of all requests to the bank so many are lost on their way. */
 export const LOST_REQUESTS = 0.1;

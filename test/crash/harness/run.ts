@@ -54,8 +54,7 @@ export async function crashRun(plan: Plan): Promise<CrashRun> {
   const fates = openFates({ plan, times, random, pace }, given, clients.load);
   tallyClocks(cluster, fates.tally);
   await ruleAll(fates, given);
-  await clients.load.finish({ withinMs: SETTLED_WITHIN_MS * pace });
-  await clients.askOthers();
+  await clients.finish(SETTLED_WITHIN_MS * pace);
   await recorder.quiet();
   const executed = await cluster.ledger();
   await cluster.close();
@@ -73,8 +72,8 @@ export async function crashRun(plan: Plan): Promise<CrashRun> {
 interface Clients {
   readonly load: Load;
   readonly asked: ReadonlyMap<string, Wanted>;
-  /** Asks for something else under some of the keys that have their answer. */
-  readonly askOthers: () => Promise<void>;
+  /** Waits for every answer, hears each once more, and asks for something else under some of their keys. */
+  readonly finish: (withinMs: number) => Promise<void>;
 }
 
 interface ClientOptions {
@@ -113,8 +112,9 @@ function startClients({ plan, times, random, cluster, recorder }: ClientOptions)
     await sleep(random.below(THINKS_OF_LEASE * times.lease));
     return await recorder.ask(wantedOf(name), urlOf());
   };
-  // A third of them come back late, so that it is workers who find what their attempt left.
-  const asideMs = () => random.pick([100, 250, 2 * times.lease]);
+  let isQuiet = false;
+  // A third of them come back late while there are faults, so that it is workers who find what their attempt left.
+  const asideMs = () => random.pick([100, 250, isQuiet ? 250 : 2 * times.lease]);
   const askOthers = async () => {
     const some = [...answered].filter((_, index) => index % OTHERS === 0).values();
     const client = async () => {
@@ -122,7 +122,13 @@ function startClients({ plan, times, random, cluster, recorder }: ClientOptions)
     };
     await Promise.all(Array.from({ length: CLIENTS }, client));
   };
-  return { load: startLoad({ ask, clients: CLIENTS, random, ledger, asideMs }), asked, askOthers };
+  const load = startLoad({ ask, clients: CLIENTS, random, ledger, asideMs });
+  const finish = async (withinMs: number) => {
+    isQuiet = true;
+    await load.finish({ withinMs });
+    await askOthers();
+  };
+  return { load, asked, finish };
 }
 
 interface Given {

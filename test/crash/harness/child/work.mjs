@@ -51,7 +51,7 @@ export function payments(engine, { provider, bankUrl, run, mutant, chance, setti
       return result;
     },
     finish: (tx, { reference, result, attempt }) => run(tx, finished(reference, result, attempt)),
-    ...(provider === "query" ? { validFor: 2 * requestTimeout } : {}),
+    ...(provider === "query" ? { validFor: 1.5 * requestTimeout } : {}),
     ...(canAsk ? { look: ({ attempt }) => looked(bank, keyOf(attempt)) } : {}),
     ...(provider === "keyed" ? { cancel: ({ attempt }) => cancelled(bank, keyOf(attempt)) } : {}),
     abandon: (tx, { reference }) => run(tx, abandoned(reference)),
