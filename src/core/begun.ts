@@ -21,8 +21,8 @@ export const NOT_BEGUN: StepOf<Due> = {
 /** Takes its place before the first effect. */
 export const BEGUN: StepOf<Due> = { state: "clear", generation: 0 };
 
-/** True unless the record proves that this attempt has made no effect yet. */
+/** True unless the record proves, by a mark of the claim's own instant, that this attempt has made no effect yet. */
 export function hasBegun({ steps, claimedAt }: Pick<KeyRecord, "steps" | "claimedAt">): boolean {
   const mark = steps.get(BEGIN_STEP);
-  return mark?.state !== "refused" || mark.openedAt < claimedAt;
+  return mark?.state !== "refused" || mark.openedAt !== claimedAt;
 }

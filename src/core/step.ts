@@ -25,7 +25,10 @@ export function hasFinished({ steps }: Pick<KeyRecord, "steps">): boolean {
   return [...steps.values()].some(({ state }) => state === "finished");
 }
 
-/** Calls of an earlier attempt are in doubt: that this one did nothing says nothing of them. */
+/**
+ * Calls of an earlier attempt are in doubt: that this one did nothing says nothing of them. Asked of an attempt that has
+ * opened nothing but in its claim's own write, whose instant both have; a clock that stepped back makes no other one equal.
+ */
 export function hasInherited({ steps, claimedAt }: Pick<KeyRecord, "steps" | "claimedAt">): boolean {
-  return openMarks(steps).some(({ openedAt }) => openedAt < claimedAt);
+  return openMarks(steps).some(({ openedAt }) => openedAt !== claimedAt);
 }

@@ -63,6 +63,7 @@ export function createEffects<Tx>(ground: EffectGround<Tx>): Effects {
   const gate = createGate(ground.context, ground.attempt);
   const running = new Set<string>();
   const done = new Set<string>();
+  const called = new Set<string>();
   const effect = async <Result>(
     name: string,
     second: InlineStep | Call<Result>,
@@ -73,7 +74,7 @@ export function createEffects<Tx>(ground: EffectGround<Tx>): Effects {
     if (running.has(name) || done.has(name)) throw repeated(name);
     running.add(name);
     try {
-      const result = await performed({ ...ground, gate, name, step }, call);
+      const result = await performed({ ...ground, gate, called, name, step }, call);
       done.add(name);
       return result;
     } finally {
@@ -123,6 +124,8 @@ function unusable(name: string, reason: string): OncekeyError {
 /** One effect on its way. */
 interface Performing<Tx> extends EffectGround<Tx> {
   readonly gate: Gate;
+  /** The effects that this attempt has called itself, whatever became of them. */
+  readonly called: Set<string>;
   readonly name: string;
   readonly step: DeclaredStep;
 }
@@ -143,11 +146,11 @@ async function performed<Tx, Result>(performing: Performing<Tx>, call: Call<Resu
   return results.decode(result);
 }
 
-/** A call in doubt may go out again where its claim said so, or where the provider knows our key. */
-function refuseInDoubt<Tx>({ attempt, name }: Performing<Tx>, mark: Extract<Step, { state: "open" }>): void {
-  if (mark.openedAt < attempt.record().claimedAt || deduplicates(mark)) return;
+/** A call in doubt may go out again once where its claim said so, or where the provider knows our key. */
+function refuseInDoubt<Tx>({ called, name }: Performing<Tx>, mark: Extract<Step, { state: "open" }>): void {
+  if (!called.has(name) || deduplicates(mark)) return;
   throw new OutcomeUnknown(
-    `The effect ${name} is in doubt after its first call, and its provider does not know our key: it was not called again.`,
+    `The effect ${name} is in doubt after its call, and its provider does not know our key: it was not called again.`,
   );
 }
 
@@ -193,6 +196,7 @@ async function called<Tx, Result>(
 ): Promise<Result> {
   const { attempt, step, name } = performing;
   const { signal, number } = attempt;
+  performing.called.add(name);
   const { validForMs } = step;
   const validUntil = validForMs === null ? null : new Date(attempt.record().claimedAt + validForMs);
   try {
