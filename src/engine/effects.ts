@@ -241,11 +241,12 @@ async function learnt<Tx>(performing: Performing<Tx>, fact: Learnt): Promise<voi
 
 /** Nobody waits for what an attempt learns that is over: who has taken the key over goes on, and the listeners hear of it. */
 async function learntLate<Tx>(performing: Performing<Tx>, fact: Learnt): Promise<void> {
-  const { context, attempt, name } = performing;
+  const { context, attempt, gate, name } = performing;
   const { operation, identity, number } = attempt;
   const from = attempt.record().state;
   try {
-    const written = await attempt.learn(learning(performing, fact));
+    // An ending that still waits for something else sees this, too, before it judges.
+    const written = await gate.during(() => attempt.learn(learning(performing, fact)));
     if (written.kind === "lost" || written.record.state === from) return;
     const to = written.record.state;
     const reason = "A call's answer came late.";
