@@ -39,7 +39,7 @@ export function runsOf<Tx, Settles extends Settling>(
     work: (attempt: DeclaredAttempt) => Awaitable<T>,
   ): Promise<Ran<T>> => {
     if (request.effects !== "declared")
-      return attemptRun(begin, request, (plain) => work({ ...plain, effect: undeclaredEffect }));
+      return attemptRun(begin, request, (plain) => work(Object.assign(plain, { effect: undeclaredEffect })));
     const steps = stepsOf(engine, request.operation);
     return attemptDeclared({ begin, context, steps }, request, work);
   };

@@ -45,16 +45,18 @@ export function repeat(rounds: Rounds): Loop {
   const { runtime } = rounds;
   const giveUp = new AbortController();
   let wake = () => {};
-  const woken = new Promise<void>((resolve) => {
-    wake = resolve;
-  });
   let stopped = false;
   const going = { ending: () => stopped, signal: giveUp.signal };
-  const running = run(rounds, going, async (ms) => {
-    const timer = runtime.timer(ms);
-    await Promise.race([timer.expired, woken]);
-    timer.cancel();
-  });
+  // A promise for each sleep: one for all of them would keep something of each for as long as the loop runs.
+  const sleep = (ms: number) =>
+    new Promise<void>((resolve) => {
+      const cancel = runtime.after(ms, resolve);
+      wake = () => {
+        cancel();
+        resolve();
+      };
+    });
+  const running = run(rounds, going, sleep);
   return {
     stop: async (withinMs) => {
       stopped = true;
