@@ -98,9 +98,14 @@ async function configuredEngine(file: string): Promise<Omit<OpenedEngine, "name"
 }
 
 function isEngine(value: unknown): value is Engine {
-  return ["store", "context", "settlers", "policy"].every(
+  return ["store", "context", "settlers", "steps", "policy"].every(
     (name) => typeof memberOf(value, name) === "object",
   );
+}
+
+/** Whether a reconciler of this engine has anybody to ask: of an operation, or of steps that were declared. */
+export function knowsOperations({ settlers, steps }: Engine): boolean {
+  return settlers.size > 0 || steps.size > 0;
 }
 
 function memberOf(value: unknown, name: string): unknown {

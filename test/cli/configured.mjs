@@ -1,6 +1,7 @@
-// A configuration file as a user writes it: the engine with its one operation, on STORE_URL; the bank's word is in BANK_SAYS.
+// A configuration file as a user writes it: the engine with its one operation, or with declared steps where KNOWS says
+// "steps", on STORE_URL; the bank's word is in BANK_SAYS.
 import { createRequire } from "node:module";
-import { createEngine, operation } from "oncekey";
+import { createEngine, declareSteps, operation } from "oncekey";
 import { postgresStore } from "oncekey/postgres";
 import { sqliteStore } from "oncekey/sqlite";
 
@@ -34,7 +35,13 @@ export const close = closeStore;
 
 const after = (done, next) => (done === undefined ? next() : done.then(next));
 
-operation(engine, {
+const charge = {
+  provider: "keyed",
+  look: async () => ({ kind: "found", result: "charged" }),
+  cancel: async () => ({ kind: "cancelled" }),
+};
+
+const pay = {
   name: "pay",
   provider: "keyed",
   open: (_tx, { reference }) => reference,
@@ -52,4 +59,7 @@ operation(engine, {
       : { kind: "not_found" },
   cancel: async () => ({ kind: "cancelled" }),
   abandon: (tx, { reference }) => put(tx, { ...reference, state: "abandoned" }),
-});
+};
+
+if (process.env.KNOWS === "steps") declareSteps(engine, "checkout", { charge });
+else operation(engine, pay);

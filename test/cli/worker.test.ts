@@ -1,6 +1,8 @@
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, test } from "vitest";
+import { declareSteps } from "../../src/engine/declared.ts";
 import { openBank, order, paying } from "../engine/bank.ts";
+import { checkedOut, checkout, ran, stepOf } from "../engine/declared-calls.ts";
 import { died, requestFor, sqlEngineOn, standing } from "../engine/engines.ts";
 import { onEverySqlStore, type Sql } from "../engine/stores.ts";
 import { COMMAND, commandIsBuilt, oncekey } from "../support/command.ts";
@@ -81,4 +83,28 @@ function works<Tx>(given: () => Sql<Tx>): void {
     expect(told.reduce((sum, { settled = 0 }) => sum + settled, 0)).toBe(8);
     expect(told.filter(({ worker }) => worker === "failure")).toEqual([]);
   });
+
+  test.each(["worker", "reconcile"])(
+    "asks the providers of declared steps where there is no operation, as oncekey %s",
+    async (command) => {
+      const { store, url } = given();
+      const request = checkout(command);
+      const unreached = async () => ({ kind: "pending" }) as const;
+      const cancel = async () => ({ kind: "cancelled" }) as const;
+      const { engine } = sqlEngineOn(store);
+      declareSteps(engine, "checkout", { charge: { provider: "keyed", look: unreached, cancel } });
+      await ran(engine, request, ({ effect }) => effect("charge", () => Promise.reject(new Error("reset"))));
+      expect(await stepOf(store, request)).toMatchObject({ state: "open" });
+      const asking = await startProcess({
+        command: process.execPath,
+        args: [COMMAND, command, "--config", CONFIG],
+        env: { STORE_URL: url, KNOWS: "steps" },
+        readyWhen: /released 1/,
+      });
+      expect(await checkedOut(store, request)).toMatchObject({ state: "released" });
+      expect(await stepOf(store, request)).toMatchObject({ state: "finished" });
+      asking.kill("SIGTERM");
+      await asking.exited;
+    },
+  );
 }

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { reconcile } from "../../worker/tick.ts";
+import { knowsOperations } from "../opening.ts";
 import { addTick } from "../ticking.ts";
 
 /** `oncekey reconcile --config FILE`: asks the providers of the file's operations, for as long as one tick lasts. */
@@ -10,7 +11,7 @@ export function addReconcile(program: Command): void {
     name: "reconcile",
     description,
     tick: (engine, command) => {
-      if (engine.settlers.size === 0)
+      if (!knowsOperations(engine))
         command.error("error: only an engine with operations can ask their providers: give --config");
       return reconcile(engine);
     },

@@ -2,7 +2,7 @@ import { type Command, Option } from "commander";
 import type { Engine } from "../../engine/engine.ts";
 import type { WorkerName } from "../../stores/store.ts";
 import { startWorkers, type WorkersOptions } from "../../worker/workers.ts";
-import { durationIn, onRecords, type Place, withEngine, withSettings } from "../opening.ts";
+import { durationIn, knowsOperations, onRecords, type Place, withEngine, withSettings } from "../opening.ts";
 import { type Format, print } from "../output.ts";
 import { toldOf } from "../ticking.ts";
 
@@ -28,8 +28,8 @@ const NEVER_ALONE: readonly WorkerName[] = ["sweeper", "purge"];
 
 async function work(engine: Engine, name: string, format: Format): Promise<void> {
   const asked = told();
-  const operations = [...engine.settlers.keys()];
-  const only: readonly WorkerName[] = operations.length === 0 ? NEVER_ALONE : [...NEVER_ALONE, "reconciler"];
+  const asks = knowsOperations(engine);
+  const only: readonly WorkerName[] = asks ? [...NEVER_ALONE, "reconciler"] : NEVER_ALONE;
   const say = (worker: string, text: string, document: object) =>
     print({ text: `${worker}: ${text}`, document: { worker, ...document } }, format);
   const unsubscribe = engine.subscribe((event) => {
@@ -42,7 +42,7 @@ async function work(engine: Engine, name: string, format: Format): Promise<void>
       say(worker, toldOf(done), done);
   };
   const workers = startWorkers(engine, { only, onTick });
-  say("worker", `${only.join(", ")} on ${name}${operations.length === 0 ? NO_OPERATIONS : ""}`, {
+  say("worker", `${only.join(", ")} on ${name}${asks ? "" : NO_OPERATIONS}`, {
     started: only,
   });
   const signal = await asked;
