@@ -14,7 +14,10 @@ export function settled<T>(work: () => Awaitable<T>, aborting: Aborting): Promis
     return Promise.resolve({ kind: "aborted", reason: aborting.reason(), late: null });
   const running = new Promise<T>((resolve) => resolve(work()));
   return new Promise((resolve) => {
-    aborting.onAbort(() => resolve({ kind: "aborted", reason: aborting.reason(), late: running }));
+    const abort = () => resolve({ kind: "aborted", reason: aborting.reason(), late: running });
+    // What the function did before its first wait may have aborted it already.
+    if (aborting.isAborted()) abort();
+    aborting.onAbort(abort);
     running.then(
       (value) => resolve({ kind: "returned", value }),
       (error: unknown) => resolve({ kind: "threw", error }),

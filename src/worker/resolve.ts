@@ -42,7 +42,7 @@ export type Resolved =
   | { readonly kind: "taken"; readonly record: KeyRecord | null }
   /** The operation's rows could not be finished; the result is kept, and the reconciler finishes. */
   | { readonly kind: "kept_for_later"; readonly record: KeyRecord }
-  /** Finishing with a result needs the operation, which this engine does not know. */
+  /** Its rows are the operation's to finish, or to abandon, which this engine does not know. */
   | { readonly kind: "operation_unknown"; readonly record: KeyRecord };
 
 /**
@@ -63,7 +63,8 @@ export async function resolve<Tx, Settles extends Settling>(
   const standing = judged(looked.record, looked.now);
   if ("kind" in standing) return standing;
   const settler = settlers.get(standing.operation) ?? null;
-  if (verdict.kind === "found" && settler === null) return { kind: "operation_unknown", record: standing };
+  if (settler === null && needsOperation(verdict, standing))
+    return { kind: "operation_unknown", record: standing };
   const act = { identity, action: `resolve ${verdict.kind}`, before: standing.state, ...deciding };
   await store.audit({ ...act, after: null });
   const person = { context, settler, verdict, answer, result, reason: deciding.reason };
@@ -74,6 +75,11 @@ export async function resolve<Tx, Settles extends Settling>(
   const move = { operation, identity, attempt, from: standing.state, to, reason: deciding.reason };
   context.emit({ type: "transition", by: "person", ...move });
   return resolved;
+}
+
+/** Its own rows are finished, or marked as abandoned, by nobody else. */
+function needsOperation({ kind }: PersonsVerdict, { reference }: Held): boolean {
+  return kind === "found" || (kind === "not_happened" && reference !== null);
 }
 
 interface Person<Tx> {

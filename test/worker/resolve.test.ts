@@ -151,6 +151,10 @@ function operations<Tx>(given: () => Sql<Tx>): void {
   test("that nothing happened abandons the operation's row, and lets the key run again", async () => {
     const bank = openBank();
     const { engine, pay } = await inReview(given(), bank, "nothing", "loses requests");
+    const stranger = engineOn(given().store).engine;
+    expect(await resolve(stranger, order("nothing").identity, { kind: "not_happened" }, BY)).toMatchObject({
+      kind: "operation_unknown",
+    });
     await resolve(engine, order("nothing").identity, { kind: "not_happened" }, BY);
     expect(await given().rows("nothing")).toMatchObject([{ state: "abandoned" }]);
     expect(await pay(order("nothing"))).toMatchObject({ kind: "settled" });
