@@ -1,4 +1,5 @@
-import { createServer } from "node:http";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, request } from "node:http";
 import { gunzipSync } from "node:zlib";
 import compression from "compression";
 import express, { type ErrorRequestHandler, type Request, type RequestHandler } from "express";
@@ -19,6 +20,8 @@ afterAll(async () => {
 interface App {
   readonly sent: (body?: unknown, headers?: readonly HeaderLine[], method?: string) => Promise<WireAnswer>;
   readonly state: () => Promise<string | undefined>;
+  /** The status of a request that does not say its length. */
+  readonly chunked: (key: string, pieces: readonly string[]) => Promise<number | undefined>;
 }
 
 async function served(build: (app: express.Express, engine: Engine) => void): Promise<App> {
@@ -32,6 +35,15 @@ async function served(build: (app: express.Express, engine: Engine) => void): Pr
     sent: (body = { a: 1 }, headers = [], method = "POST") =>
       send(port, { method, target: "/charges", ...json("k", body, headers) }),
     state: async () => (await engine.store.read(identity)).record?.state,
+    chunked: async (key, pieces) => {
+      const headers = { "idempotency-key": key };
+      const asking = request({ port, method: "POST", path: "/charges", headers });
+      for (const piece of pieces) asking.write(piece);
+      asking.end();
+      const [answer]: IncomingMessage[] = await once(asking, "response");
+      answer?.resume();
+      return answer?.statusCode;
+    },
   };
 }
 
@@ -107,7 +119,7 @@ describe("a body parser may stand before", () => {
   });
 
   test("one that is too long is 413 before the store is asked", async () => {
-    const { sent, state } = await served((app, engine) => {
+    const { sent, state, chunked } = await served((app, engine) => {
       app.post(
         "/charges",
         protect(engine, { principal, maxRequestBytes: 10 }, (_request, response) => void response.json({})),
@@ -116,6 +128,8 @@ describe("a body parser may stand before", () => {
     problemOf(await sent("x".repeat(11)), "request_too_large");
     expect(await state()).toBeUndefined();
     assertFirst(await sent("x".repeat(10)), 200);
+    expect(await chunked("k2", ["x".repeat(6), "x".repeat(6)])).toBe(413);
+    expect(await chunked("k3", ["x".repeat(5), "x".repeat(5)])).toBe(200);
   });
 });
 
@@ -200,5 +214,26 @@ describe("what a handler's end means", () => {
     assertReplay(first, await sent());
     for (const method of ["PUT", "DELETE", "PUT"]) assertFirst(await sent({}, [], method), 201);
     expect(runs).toBe(4);
+  });
+
+  test("a header that stood before the handler is each exchange's own; one that the handler has changed is kept", async () => {
+    let exchanges = 0;
+    const { sent } = await served((app, engine) => {
+      app.use((_request, response, next) => {
+        exchanges += 1;
+        response.set({ "X-Exchange": String(exchanges), "X-Version": "old" });
+        next();
+      });
+      app.post(
+        "/charges",
+        protect(engine, { principal }, (_request, response) => {
+          response.setHeader("X-Version", "new");
+          response.end("made");
+        }),
+      );
+    });
+    const answers = [await sent(), await sent(), await sent({ other: 1 })];
+    expect(answers.map((answer) => linesOf(answer, "x-exchange"))).toEqual([["1"], ["2"], ["3"]]);
+    expect(answers.map((answer) => linesOf(answer, "x-version"))).toEqual([["new"], ["new"], ["old"]]);
   });
 });

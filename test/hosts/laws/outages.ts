@@ -89,7 +89,7 @@ async function failOpen(subject: HostSubject): Promise<void> {
   };
   const { port, events, cutOff } = await subject.serve({
     routes: [{ ...made, settings }, throwing],
-    policy: { storeTimeout: "100ms" },
+    policy: { storeTimeout: "1s" }, // long enough for a first connection, once the wire is whole again
   });
   cutOff(true);
   const key = subject.newKey();
