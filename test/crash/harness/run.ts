@@ -51,7 +51,7 @@ export async function crashRun(plan: Plan): Promise<CrashRun> {
   const clients = startClients({ plan, times, random, cluster, recorder });
   onTestFinished(clients.load.stop);
   const given = { cluster, place, proxy };
-  const fates = openFates({ plan, times, random, pace }, given, clients.load);
+  const fates = openFates({ plan, times, random }, given, clients.load);
   tallyClocks(cluster, fates.tally);
   await ruleAll(fates, given);
   await clients.finish(SETTLED_WITHIN_MS * pace);
@@ -138,21 +138,22 @@ interface Given {
 }
 
 function openFates(
-  { plan, times, random, pace }: Pick<Fates, "plan" | "times" | "random"> & { readonly pace: number },
+  { plan, times, random }: Pick<Fates, "plan" | "times" | "random">,
   { proxy }: Given,
   load: Load,
 ): Fates {
   const tally = openTally(wantedFaults(plan));
   tally.follow("keys", load.answered);
   for (const kind of CUTS) if (proxy !== null) tally.follow(kind, () => proxy.happened(kind));
-  const untilMs = nowMs() + plan.withinMs * pace;
+  const untilMs = nowMs() + plan.withinMs;
   return { plan, times, random, tally, isOver: () => nowMs() > untilMs || tally.short().length === 0 };
 }
 
 /** Deals out faults of every kind at once, until there were enough of each or time is up; then all is well again. */
 async function ruleAll(fates: Fates, { cluster, place, proxy }: Given): Promise<void> {
-  const { plan, random } = fates;
-  const at = ({ messages }: { readonly messages: readonly unknown[] }) => messages.length > 0;
+  const { plan, random, tally } = fates;
+  const isEnough = () => CUTS.every((kind) => tally.count(kind) >= plan.cutsOfEach);
+  const at = ({ messages }: { readonly messages: readonly unknown[] }) => messages.length > 0 && !isEnough();
   if (plan.cutsOfEach > 0)
     for (const rule of cutting({ random, hundredths: WEATHERS, at })) proxy?.plan(rule);
   const rules = [

@@ -48,6 +48,7 @@ async function onPostgres(url, storeTimeoutMs) {
   const { Client, Pool } = require("pg");
   tellWhatIsSent(Client);
   const pool = new Pool({ connectionString: url, max: 6, connectionTimeoutMillis: storeTimeoutMs });
+  const store = postgresStore({ pool }); // from here on a connection that ends while it is idle ends nothing else
   // A server that has its connections when it is asked first; where the database is away just now, it has them later.
   await Promise.allSettled(Array.from({ length: 4 }, () => pool.query("SELECT 1")));
   const run = async (tx, unit) => {
@@ -55,7 +56,7 @@ async function onPostgres(url, storeTimeoutMs) {
     while (step.done !== true) step = unit.next((await tx.query(...step.value)).rows);
     return step.value;
   };
-  return { store: withPoints(postgresStore({ pool })), run };
+  return { store: withPoints(store), run };
 }
 
 /** Reaches a point when a statement that decides something has left for the server. */
