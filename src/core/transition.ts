@@ -87,11 +87,18 @@ export function renounce(request: Claim, change: { readonly retainMs: number }):
  * released, lapsed or unknown → in_progress, as the next attempt: the first request's correlation id, the reference, the
  * steps and the operation's name (a downstream key is made of it) stay. A released record without progress may be
  * bound to another operation; then only the generations of its downstream keys stay, so that a dead one is never revived.
+ * What was refused to one body is not refused to a corrected one, which is called for under the next downstream key: under
+ * the same a provider would repeat its refusal.
  */
-export function takeOver(record: Released | InProgress | Unknown, request: Claim): RecordWrite {
+export function takeOver(
+  record: Released | InProgress | Unknown,
+  request: Claim,
+  body: "same" | "corrected" = "same",
+): RecordWrite {
   const { operation, reference } = record;
   const carriesOn = operation === request.operation || record.state !== "released" || hasProgress(record);
-  const earlier = standingSteps(record);
+  const standing = standingSteps(record);
+  const earlier = body === "same" ? standing : withoutRefusals(standing);
   const steps = new Map<string, StepOf<Due>>(carriesOn ? earlier : generations(earlier));
   for (const [name, opened] of request.steps) steps.set(name, reopened(opened, steps.get(name)));
   const write = Object.assign(claim(request), { steps, createdAt: { at: record.createdAt } });
@@ -266,6 +273,15 @@ function reopened(opened: StepOf<Due>, earlier: StepOf<Due> | undefined): StepOf
   // An open mark stays: the provider's memory of our key began with the first call, and that call is still in doubt.
   if (earlier.state === "finished" || earlier.state === "open") return earlier;
   return { ...opened, generation: earlier.generation };
+}
+
+function withoutRefusals(steps: ReadonlyMap<string, StepOf<Due>>): ReadonlyMap<string, StepOf<Due>> {
+  return new Map(
+    [...steps].map(([name, step]) => [
+      name,
+      step.state === "refused" ? { state: "clear", generation: step.generation + 1 } : step,
+    ]),
+  );
 }
 
 function generations(steps: ReadonlyMap<string, StepOf<Due>>): ReadonlyMap<string, StepOf<Due>> {

@@ -19,6 +19,7 @@ export function toAnswer(init: AnswerInit): Answer {
       `An answer's status must be a whole number from 200 to 599; got ${status}.`,
     );
   }
+  refuseOtherBody(body);
   const listed = Object.entries(headers).flatMap(([name, values]) =>
     (typeof values === "string" ? [values] : values).map((value) => [name.toLowerCase(), value] as const),
   );
@@ -31,6 +32,13 @@ export function toAnswer(init: AnswerInit): Answer {
     headers: typed ? listed : [["content-type", "application/json"], ...listed],
     body: bytesOf(text),
   };
+}
+
+/** Reachable from plain JavaScript, and by an answer that was thrown. */
+function refuseOtherBody(body: unknown): void {
+  if (body === undefined || body === null || typeof body === "string" || body instanceof Uint8Array) return;
+  const message = `An answer's body must be text, bytes or nothing, got ${typeof body}: hand in another value as json.`;
+  throw new OncekeyError("value_unsupported", message);
 }
 
 /** Before it is kept: a replay could not be sent either, for as long as the record stands. */

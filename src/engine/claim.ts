@@ -113,8 +113,10 @@ export function react(asked: Asked, standing: Pick<Standing, "record" | "now">):
   switch (decision.kind) {
     case "run":
       return { kind: "claimed", record: decision.record };
-    case "take_over":
-      return { kind: "write", record, write: takeOver(decision.record, renewed(asked)) };
+    case "take_over": {
+      const body = match === "same" ? "same" : "corrected";
+      return { kind: "write", record, write: takeOver(decision.record, renewed(asked), body) };
+    }
     case "claim_anew":
       return { kind: "write", record, write: claimAnew(decision.record, renewed(asked)) };
     case "mark_unknown": {

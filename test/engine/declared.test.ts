@@ -132,6 +132,33 @@ function judging(given: () => Opened): void {
     expect(second).toEqual({ kind: "first", value: "made" });
   });
 
+  test("that was refused to one body is called for again for a corrected one, under the next downstream key", async () => {
+    const { store } = given();
+    const { engine } = engineOn(store);
+    const request = checkout("corrected", { input: "bad card" });
+    const keys: string[] = [];
+    const first = await ran(engine, request, async ({ effect }) => {
+      const declined = effect("charge", REPEATABLE, async (key) => {
+        keys.push(key);
+        throw new PermanentFailure("declined");
+      });
+      await declined.catch(() => {});
+      throw new NotPerformed("another card may do");
+    });
+    expect(first).toMatchObject({ kind: "threw" });
+    expect(await stepOf(store, request)).toMatchObject({ state: "refused", generation: 0 });
+    const corrected = checkout("corrected", { input: "good card" });
+    const second = await ran(engine, corrected, ({ effect }) =>
+      effect("charge", REPEATABLE, async (key) => {
+        keys.push(key);
+        return "paid";
+      }),
+    );
+    expect(second).toEqual({ kind: "first", value: "paid" });
+    expect(new Set(keys).size).toBe(2);
+    expect(await stepOf(store, corrected)).toMatchObject({ state: "finished", generation: 1 });
+  });
+
   test("that its provider declined for good counts as none: the refusal is kept, and thrown again without a call", async () => {
     const { store } = given();
     const { engine } = engineOn(store);
