@@ -63,11 +63,11 @@ function hostOf<Tx, Settles extends Settling>(
   let running: RouteContext<Tx, Settles> | null = null;
   return {
     exchange: call.exchange,
-    run: (context) => {
+    run: (context, handlerEnded) => {
       running = context;
       const captured = capture(call.response, call.before);
       course.captured = captured;
-      return run(call, course, captured, context);
+      return run(call, course, captured, { context, handlerEnded });
     },
     answerOfError: async (error) => {
       const { captured } = course;
@@ -106,20 +106,27 @@ function failLate<Tx, Settles extends Settling>(
   sendReply(response, replied({ status: 500, headers, body }));
 }
 
+interface Handling<Tx, Settles extends Settling> {
+  readonly context: RouteContext<Tx, Settles>;
+  readonly handlerEnded: () => void;
+}
+
 function run<Tx, Settles extends Settling>(
   { handle, returns }: NodeCall<Tx, Settles>,
   course: Course,
   captured: Capture,
-  context: RouteContext<Tx, Settles>,
+  { context, handlerEnded }: Handling<Tx, Settles>,
 ): Promise<Outgoing | KeptAnswer> {
   return new Promise((resolve, reject) => {
     const settled = (value: unknown) => {
+      handlerEnded();
       if (isKept(value)) return resolve(value);
       if (returns) captured.handOver();
       captured.settle();
       if (returns) course.hand({ kind: "returned", value });
     };
     const threw = (error: unknown) => {
+      handlerEnded();
       if (captured.begun()) return captured.settle({ error });
       captured.forget();
       reject(error);

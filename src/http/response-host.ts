@@ -24,8 +24,9 @@ export async function servedAsResponse<Tx, Settles extends Settling>(
   const failed: Host<Tx, Settles>["failed"] = async (error, added) => asItIs(await view.failed(error, added));
   const host: Host<Tx, Settles> = {
     ...{ exchange: view.exchange, answerOfError, failed },
-    run: async (context) => {
+    run: async (context, handlerEnded) => {
       const returned: unknown = await handler(context);
+      handlerEnded();
       if (isKept(returned)) return returned;
       if (returned instanceof Response) return outgoingOf(returned);
       throw new TypeError("The handler returned no Response.");

@@ -69,7 +69,11 @@ export type RouteContext<Tx, Settles extends Settling> = TransactionContext<Tx, 
 export interface Host<Tx, Settles extends Settling>
   extends Pick<Work<Tx, Settles>, "answerOfError" | "failed"> {
   readonly exchange: Exchange;
-  readonly run: (context: RouteContext<Tx, Settles>) => Promise<Outgoing | KeptAnswer>;
+  /** Calls `handlerEnded` as soon as the handler has ended; its answer may take longer. */
+  readonly run: (
+    context: RouteContext<Tx, Settles>,
+    handlerEnded: () => void,
+  ) => Promise<Outgoing | KeptAnswer>;
   /** The handler as it was, with these headers on whatever comes of it. */
   readonly unprotected: (context: RouteContext<Tx, Settles>, added: readonly Header[]) => Promise<Outgoing>;
 }
@@ -220,7 +224,11 @@ function run<Tx, Settles extends Settling>(
   };
   return respond<Tx, Settles>(
     { ...running, gate },
-    { run: ({ transaction }) => run(contextFor(transaction)), answerOfError, failed },
+    {
+      run: ({ transaction, handlerEnded }) => run(contextFor(transaction), handlerEnded),
+      answerOfError,
+      failed,
+    },
   );
 }
 

@@ -32,7 +32,9 @@ export type TransactionOutcome =
 export interface TransactionDoor<Tx, Settles extends Settling> {
   readonly transaction: RouteTransaction<Tx, Settles>;
   readonly outcome: () => TransactionOutcome | null;
-  /** Waits for a transaction that its handler did not wait for; its failure is then the handler's. */
+  /** Says that the handler has ended, although its answer may still be in the making. */
+  readonly handlerEnded: () => void;
+  /** Waits for a transaction that was under way when its handler ended; its failure is then the handler's. */
   readonly unheard: () => Promise<{ readonly error: unknown } | null>;
   /** Whether the handler went through it at all. */
   readonly used: () => boolean;
@@ -44,7 +46,8 @@ export function createTransactionDoor<Tx, Settles extends Settling>(
 ): TransactionDoor<Tx, Settles> {
   let outcome: TransactionOutcome | null = null;
   let used = false;
-  let underWay: Promise<{ readonly error: unknown } | null> | null = null;
+  let underWay: Unheard = null;
+  let left: Unheard = null;
   const commit: RouteTransaction<Tx, Settles> = async (work) => {
     const transacted = await attempt.transaction((tx) => {
       const returned: Awaitable<AnswerInit> = work(tx);
@@ -76,8 +79,18 @@ export function createTransactionDoor<Tx, Settles extends Settling>(
     used = true;
     return committing;
   };
-  return { transaction, outcome: () => outcome, unheard: async () => await underWay, used: () => used };
+  return {
+    transaction,
+    outcome: () => outcome,
+    handlerEnded: () => {
+      left ??= underWay;
+    },
+    unheard: async () => await (left ?? underWay),
+    used: () => used,
+  };
 }
+
+type Unheard = Promise<{ readonly error: unknown } | null> | null;
 
 const COPY =
   "This request is a copy, or may not run: its transaction was not run, and it is answered without it.";
