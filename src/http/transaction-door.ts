@@ -46,8 +46,7 @@ export function createTransactionDoor<Tx, Settles extends Settling>(
 ): TransactionDoor<Tx, Settles> {
   let outcome: TransactionOutcome | null = null;
   let used = false;
-  let underWay: Unheard = null;
-  let left: Unheard = null;
+  const { follow, handlerEnded, unheard } = followed();
   const commit: RouteTransaction<Tx, Settles> = async (work) => {
     const transacted = await attempt.transaction((tx) => {
       const returned: Awaitable<AnswerInit> = work(tx);
@@ -72,22 +71,27 @@ export function createTransactionDoor<Tx, Settles extends Settling>(
   };
   const transaction: RouteTransaction<Tx, Settles> = (work) => {
     const committing = commit(work);
-    const heard = failureOf(committing).finally(() => {
-      if (underWay === heard) underWay = null;
-    });
-    if (!used) underWay = heard; // a second one is refused, and ends nothing
+    follow(committing, { counts: !used }); // a second one is refused, and ends nothing
     used = true;
     return committing;
   };
-  return {
-    transaction,
-    outcome: () => outcome,
-    handlerEnded: () => {
-      left ??= underWay;
-    },
-    unheard: async () => await (left ?? underWay),
-    used: () => used,
+  return { transaction, outcome: () => outcome, handlerEnded, unheard, used: () => used };
+}
+
+/** Remembers whether a transaction was still under way when its handler ended. */
+function followed() {
+  let underWay: Unheard = null;
+  let left: Unheard = null;
+  const follow = (committing: Promise<unknown>, { counts }: { readonly counts: boolean }) => {
+    const heard = failureOf(committing).finally(() => {
+      if (underWay === heard) underWay = null;
+    });
+    if (counts) underWay = heard;
   };
+  const handlerEnded = () => {
+    left ??= underWay;
+  };
+  return { follow, handlerEnded, unheard: async () => await (left ?? underWay) };
 }
 
 type Unheard = Promise<{ readonly error: unknown } | null> | null;
