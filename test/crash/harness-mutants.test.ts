@@ -63,11 +63,18 @@ const tried = mutants.filter(
 
 const TIMEOUT_MS = 20 * 60_000;
 
+/** A seed may draw faults that do not bite; by so many seeds, two minutes on a machine of one's own, one has. */
+const ROUNDS = 6;
+
 describe("it is found out", () => {
   test.each(tried)("$name", { timeout: TIMEOUT_MS }, async ({ name, faults, found }) => {
-    const plan = planOf({ seed: seed(), mutant: name, ...faults });
-    const { violations, counts } = await crashRun(plan);
-    console.log(`${name}: ${violations.length} violations, ${JSON.stringify(counts)}`);
-    expect(violations.map(({ what }) => what)).toContainEqual(expect.stringMatching(found));
+    const said: string[] = [];
+    for (let round = 0; round < ROUNDS && !said.some((what) => found.test(what)); round++) {
+      const plan = planOf({ seed: seed() + round, mutant: name, ...faults });
+      const { violations, counts } = await crashRun(plan);
+      console.log(`${name}, seed ${plan.seed}: ${violations.length} violations, ${JSON.stringify(counts)}`);
+      said.push(...violations.map(({ what }) => what));
+    }
+    expect(said).toContainEqual(expect.stringMatching(found));
   });
 });
