@@ -20,6 +20,7 @@ export function expressHost(name: string, create: () => Application): HostUnderT
   return {
     name,
     lacks: ["returned answers"],
+    standsOnNode: true,
     serve: async (site) => {
       const app = create();
       for (const route of site.routes) {

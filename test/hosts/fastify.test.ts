@@ -72,6 +72,7 @@ function mounted<Tx, Settles extends Settling>(site: Site<Tx, Settles>, route: R
 holdToLaws({
   name: "Fastify",
   lacks: ["returned answers", "damaged paths"],
+  standsOnNode: true,
   serve: async (site) => {
     const app = Fastify();
     app.removeAllContentTypeParsers();

@@ -24,6 +24,8 @@ export interface HostUnderTest {
   readonly name: string;
   /** Laws that need one of these do not apply. */
   readonly lacks: readonly HostNeed[];
+  /** Stands on another host that is held to the laws on every store; itself it is on those in the process alone. */
+  readonly standsOnNode?: boolean;
   readonly serve: <Tx, Settles extends Settling>(site: Site<Tx, Settles>) => Promise<Listening>;
 }
 

@@ -8,9 +8,10 @@ import type { RequestView, Route, TransactionWork } from "./law.ts";
 import { hostLaws } from "./laws.ts";
 import { storesUnderHosts } from "./stores.ts";
 
-/** Holds a host to every law on every store. */
+/** Holds a host to every law on every store; those that share the answering of `node:http` do not ask PostgreSQL again. */
 export function holdToLaws(host: HostUnderTest): void {
-  describe.each(storesUnderHosts)(`${host.name} on $name`, ({ isHere, lacks, open }) => {
+  const stores = storesUnderHosts.filter(({ name }) => host.standsOnNode !== true || name !== "PostgreSQL");
+  describe.each(stores)(`${host.name} on $name`, ({ isHere, lacks, open }) => {
     let trial: Trial;
     beforeAll(async () => {
       if (isHere()) trial = await open(host);

@@ -56,6 +56,7 @@ function mounted<Tx, Settles extends Settling>(site: Site<Tx, Settles>, route: R
 holdToLaws({
   name: "Koa",
   lacks: ["returned answers"],
+  standsOnNode: true,
   serve: async (site) => {
     const app = new Koa();
     const routes = site.routes.map((route) => ({ ...route, serve: mounted(site, route) }));
