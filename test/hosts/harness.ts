@@ -24,7 +24,7 @@ export interface HostUnderTest {
   readonly name: string;
   /** Laws that need one of these do not apply. */
   readonly lacks: readonly HostNeed[];
-  /** Stands on another host that is held to the laws on every store; itself it is on those in the process alone. */
+  /** Answers as `node:http` does, which is held to the laws on every store; itself it is on the memory store. */
   readonly standsOnNode?: boolean;
   readonly serve: <Tx, Settles extends Settling>(site: Site<Tx, Settles>) => Promise<Listening>;
 }

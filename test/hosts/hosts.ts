@@ -8,9 +8,9 @@ import type { RequestView, Route, TransactionWork } from "./law.ts";
 import { hostLaws } from "./laws.ts";
 import { storesUnderHosts } from "./stores.ts";
 
-/** Holds a host to every law on every store; those that share the answering of `node:http` do not ask PostgreSQL again. */
+/** Holds a host to every law on every store; those that answer as `node:http` does, on the memory store. */
 export function holdToLaws(host: HostUnderTest): void {
-  const stores = storesUnderHosts.filter(({ name }) => host.standsOnNode !== true || name !== "PostgreSQL");
+  const stores = storesUnderHosts.filter(({ name }) => host.standsOnNode !== true || name === "memory");
   describe.each(stores)(`${host.name} on $name`, ({ isHere, lacks, open }) => {
     let trial: Trial;
     beforeAll(async () => {
