@@ -205,7 +205,7 @@ function commonOf(write: RecordWrite, { attempt, revision, updatedAt }: Version)
 }
 
 /** The instant that a time means in a write at `now`. */
-function instantOf(due: Due, now: Instant): Instant {
+export function instantOf(due: Due, now: Instant): Instant {
   return "at" in due ? due.at : now + due.inMs;
 }
 

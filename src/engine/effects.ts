@@ -17,6 +17,7 @@ import { codec } from "./codec.ts";
 import type { Context } from "./context.ts";
 import { createGate, type Gate } from "./gate.ts";
 import { keptResult } from "./kept-result.ts";
+import { tellLate } from "./late.ts";
 import type { DeclaredStep } from "./settler.ts";
 import { checkedStep, type InlineStep } from "./step-definitions.ts";
 import { neverSent } from "./unsent.ts";
@@ -242,24 +243,13 @@ async function learnt<Tx>(performing: Performing<Tx>, fact: Learnt): Promise<voi
 /** Nobody waits for what an attempt learns that is over: who has taken the key over goes on, and the listeners hear of it. */
 async function learntLate<Tx>(performing: Performing<Tx>, fact: Learnt): Promise<void> {
   const { context, attempt, gate, name } = performing;
-  const { operation, identity, number } = attempt;
+  const { operation } = attempt;
   const from = attempt.record().state;
   try {
     // An ending that still waits for something else sees this, too, before it judges.
     const written = await gate.during(() => attempt.learn(learning(performing, fact)));
     if (written.kind === "lost" || written.record.state === from) return;
-    const to = written.record.state;
-    const reason = "A call's answer came late.";
-    context.emit({
-      type: "transition",
-      by: "attempt",
-      operation,
-      identity,
-      attempt: number,
-      from,
-      to,
-      reason,
-    });
+    tellLate(context, attempt, { from, to: written.record.state, reason: "A call's answer came late." });
   } catch (error) {
     context.emit({ type: "failure", what: `bringing the late result of ${name} of ${operation}`, error });
   }

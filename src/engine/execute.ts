@@ -8,6 +8,7 @@ import type { Attempt, Ended, NotOurs } from "./attempt.ts";
 import { type Answered, askedFor, type BeginRequest, beginWith } from "./begin.ts";
 import type { Context } from "./context.ts";
 import type { Held, Written } from "./ending.ts";
+import { tellLate } from "./late.ts";
 import { openingFlow } from "./opening.ts";
 import type { Budget } from "./retry.ts";
 import { settled } from "./settled.ts";
@@ -118,24 +119,14 @@ async function bringLate<Tx>(
   attempt: Attempt<Tx>,
   late: Promise<Uint8Array>,
 ): Promise<void> {
-  const { operation, identity, number } = attempt;
+  const { operation } = attempt;
   try {
     const result = await late;
     const held = attempt.record();
     const written = await context.driver.drive(finishFlow(context, settler, held, { result }));
     if (written.kind === "lost") return tellContradiction(context, settler, held, written.record);
     const reason = "The provider's answer came late.";
-    const to = written.record.state;
-    context.emit({
-      type: "transition",
-      by: "attempt",
-      operation,
-      identity,
-      attempt: number,
-      from: held.state,
-      to,
-      reason,
-    });
+    tellLate(context, attempt, { from: held.state, to: written.record.state, reason });
   } catch (error) {
     context.emit({ type: "failure", what: `bringing the late result of ${operation}`, error });
   }

@@ -1,5 +1,15 @@
 import { hash } from "node:crypto";
-import type { Answer, Due, Evidence, Identity, Instant, RecordWrite, Step, StepOf } from "../core/record.ts";
+import {
+  type Answer,
+  type Due,
+  type Evidence,
+  type Identity,
+  type Instant,
+  instantOf,
+  type RecordWrite,
+  type Step,
+  type StepOf,
+} from "../core/record.ts";
 import { RecordCorrupt } from "../errors.ts";
 
 /** The steps of a record as JSON bytes; whatever their names are, none is lost and none is special. */
@@ -123,11 +133,6 @@ function storableStep(step: StepOf<Due>): StepOf<Due> {
   const validUntil = step.validUntil === null ? null : storable(step.validUntil);
   const times = { keyTtlMs, validUntil, openedAt: storable(step.openedAt) };
   return step.state === "open" ? { ...step, ...times } : { ...step, ...times, result: plain(step.result) };
-}
-
-/** The instant that a time means in a write at `now`. */
-export function instantOf(due: Due, now: Instant): Instant {
-  return "at" in due ? due.at : now + due.inMs;
 }
 
 /** Reads one value of a row; the reader names what is wrong. */

@@ -1,17 +1,18 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type {
-  Answer,
-  Due,
-  Evidence,
-  Identity,
-  KeyRecord,
-  RecordWrite,
-  StepOf,
+import {
+  type Answer,
+  type Due,
+  type Evidence,
+  type Identity,
+  instantOf,
+  type KeyRecord,
+  type RecordWrite,
+  type StepOf,
+  stamp,
 } from "../../src/core/record.ts";
-import { stamp } from "../../src/core/record.ts";
 import { OncekeyError, RecordCorrupt } from "../../src/errors.ts";
-import { instantOf, recordId } from "../../src/stores/codec.ts";
+import { recordId } from "../../src/stores/codec.ts";
 import { memberOfHead, packed, recordIn } from "../../src/stores/postgres/packed.ts";
 import { fromRow, stampRow, toRow } from "../../src/stores/row.ts";
 import { seed } from "../support/seed.ts";

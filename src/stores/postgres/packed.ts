@@ -1,6 +1,6 @@
-import type { Due, Identity, KeyRecord, RecordWrite } from "../../core/record.ts";
+import { type Due, type Identity, instantOf, type KeyRecord, type RecordWrite } from "../../core/record.ts";
 import { RecordCorrupt } from "../../errors.ts";
-import { base64, dueOf, fromBase64, instantOf, integer, json, orNull, parsedText } from "../codec.ts";
+import { base64, dueOf, fromBase64, integer, json, orNull, parsedText } from "../codec.ts";
 import { fromRow, type Row } from "../row.ts";
 
 /**
