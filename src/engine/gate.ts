@@ -1,4 +1,5 @@
 import { LeaseLost, OncekeyError } from "../errors.ts";
+import { ABORTING } from "./aborting.ts";
 import { type Attempt, type Ended, heldFor, type NotOurs } from "./attempt.ts";
 import type { Context } from "./context.ts";
 
@@ -28,9 +29,10 @@ export function createGate<Tx>(context: Context<Tx>, attempt: Attempt<Tx>): Gate
       }
     },
     refuseClosed: (what) => {
-      const { signal, operation, number } = attempt;
-      if (!closed && !signal.aborted) return;
-      if (signal.reason instanceof LeaseLost) throw signal.reason;
+      const { operation, number, [ABORTING]: aborting } = attempt;
+      if (!closed && !aborting.isAborted()) return;
+      const reason = aborting.reason();
+      if (reason instanceof LeaseLost) throw reason;
       const why = closed ? "has ended" : "has no time left";
       const message = `Attempt ${number} of ${operation} ${why}; ${what} was refused, and nothing was called for it.`;
       throw new OncekeyError("attempt_ended", message);
