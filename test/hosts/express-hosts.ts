@@ -59,13 +59,8 @@ function mounted<Tx, Settles extends Settling>(site: Site<Tx, Settles>, route: R
         async (request, response, _next, context) =>
           answered(response, await begun(site, route, viewOf(request), context)),
       );
-    case "operation": {
-      const { kind, name, execute } = site.operationOf(route);
-      return protect(site.engine, options, {
-        ...{ kind, name },
-        execute: (request, host: IncomingMessage) => execute(request, viewOf(host)),
-      });
-    }
+    case "operation":
+      return protect(site.engine, options, site.operationOf(route, viewOf));
     case "transaction": {
       const handle = handlers.transaction(site, route);
       const { effects, commits = "two" } = route;

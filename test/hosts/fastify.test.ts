@@ -48,13 +48,8 @@ function mounted<Tx, Settles extends Settling>(site: Site<Tx, Settles>, route: R
         async (request: FastifyRequest, reply: FastifyReply, context) =>
           answered(reply, await begun(site, route, viewOf(request), context)),
       );
-    case "operation": {
-      const { kind, name, execute } = site.operationOf(route);
-      return protect(site.engine, options, {
-        ...{ kind, name },
-        execute: (request, host: FastifyRequest) => execute(request, viewOf(host)),
-      });
-    }
+    case "operation":
+      return protect(site.engine, options, site.operationOf(route, viewOf));
     case "transaction": {
       const { effects, commits = "two" } = route;
       return protect(

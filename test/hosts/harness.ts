@@ -47,7 +47,11 @@ export interface Site<Tx, Settles extends Settling> {
     request: RequestView,
     answer: AnswerInit | MakeAnswer,
   ) => (tx: Tx) => Returned<Settles, AnswerInit>;
-  readonly operationOf: (route: OperationOfLaw) => OperationRoute<RequestView>;
+  /** The operation of a law, as a host serves it that shows its requests so. */
+  readonly operationOf: <HostRequest>(
+    route: OperationOfLaw,
+    viewOf: (request: HostRequest) => RequestView,
+  ) => OperationRoute<HostRequest>;
   readonly onError: (error: unknown) => void;
 }
 
@@ -156,7 +160,7 @@ function operationsOn<Tx, Settles extends Settling>(
   ground: Ground<Tx, Settles>,
   workOf: Site<Tx, Settles>["workOf"],
 ): Site<Tx, Settles>["operationOf"] {
-  return ({ path, perform, finish }) => {
+  return ({ path, perform, finish }, viewOf) => {
     const { route } = operation<Tx, Settles, RequestView, string, string>(engine, {
       name: `serve ${path}`,
       provider: "blind",
@@ -164,7 +168,7 @@ function operationsOn<Tx, Settles extends Settling>(
       perform: ({ input, attempt }) => perform(workOf(input, attempt)),
       finish: (tx, { reference, result }) => ground.unit(tx, reference, () => finish(result)),
     });
-    return route((request) => request);
+    return route(viewOf);
   };
 }
 

@@ -74,14 +74,8 @@ export function mountedBy<HostRequest>(
         return protect(site.engine, { ...options, effectsBegin: true }, (request, attempt) =>
           route.handle({ ...site.workOf(viewOf(request), attempt), begin: attempt.effectsBegin }),
         );
-      case "operation": {
-        const { kind, name, execute } = site.operationOf(route);
-        return protect(site.engine, options, {
-          kind,
-          name,
-          execute: (request, host) => execute(request, viewOf(host)),
-        });
-      }
+      case "operation":
+        return protect(site.engine, options, site.operationOf(route, viewOf));
       case "transaction": {
         const { commits = "two" } = route;
         return protect(site.engine, { ...options, effects: "transaction", commits }, (host, attempt) => {

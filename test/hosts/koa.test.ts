@@ -36,13 +36,8 @@ function mounted<Tx, Settles extends Settling>(site: Site<Tx, Settles>, route: R
         async (context: Context, _next, attempt) =>
           answered(context, await begun(site, route, requestOf(context), attempt)),
       );
-    case "operation": {
-      const { kind, name, execute } = site.operationOf(route);
-      return protect(site.engine, options, {
-        ...{ kind, name },
-        execute: (request, host: Context) => execute(request, requestOf(host)),
-      });
-    }
+    case "operation":
+      return protect(site.engine, options, site.operationOf(route, requestOf));
     case "transaction": {
       const { effects, commits = "two" } = route;
       return protect(site.engine, { ...options, effects, commits }, async (context: Context, attempt) => {

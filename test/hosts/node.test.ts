@@ -24,13 +24,8 @@ function mounted<Tx, Settles extends Settling>(site: Site<Tx, Settles>, route: R
       return protect(site.engine, { ...options, effectsBegin: true }, async (request, response, context) =>
         answered(response, await begun(site, route, viewOf(request), context)),
       );
-    case "operation": {
-      const { kind, name, execute } = site.operationOf(route);
-      return protect(site.engine, options, {
-        ...{ kind, name },
-        execute: (request, host: IncomingMessage) => execute(request, viewOf(host)),
-      });
-    }
+    case "operation":
+      return protect(site.engine, options, site.operationOf(route, viewOf));
     case "transaction": {
       const handle = handlers.transaction(site, route);
       const { effects, commits = "two" } = route;
