@@ -2,7 +2,7 @@ import { userInfo } from "node:os";
 import type { Command } from "commander";
 import type { Identity } from "../core/record.ts";
 import type { Engine } from "../engine/engine.ts";
-import { type PersonsVerdict, type Resolved, resolve } from "../worker/resolve.ts";
+import { type PersonsVerdict, type Resolved, resolve, undecided } from "../worker/resolve.ts";
 import { onRecords, type Place, withEngine } from "./opening.ts";
 import { type Format, print } from "./output.ts";
 import { nameOf, plain } from "./records.ts";
@@ -67,20 +67,8 @@ type WouldBe = { readonly kind: "would be resolved" };
 /** What stands, as far as a look can tell. */
 async function wouldBe({ store }: Engine, identity: Identity): Promise<Resolved | WouldBe> {
   const { record, now } = await store.read(identity);
-  switch (record?.state) {
-    case undefined:
-      return { kind: "absent" };
-    case "completed":
-    case "failed_permanent":
-    case "released":
-      return { kind: "ended", record };
-    case "unknown":
-      return { kind: "would be resolved" };
-    case "in_progress": {
-      const leaseLeftMs = record.leaseUntil - now;
-      return leaseLeftMs > 0 ? { kind: "running", record, leaseLeftMs } : { kind: "would be resolved" };
-    }
-  }
+  const standing = undecided(record, now);
+  return "kind" in standing ? standing : { kind: "would be resolved" };
 }
 
 interface Outcome {

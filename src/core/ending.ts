@@ -2,7 +2,7 @@ import { hasBegun } from "./begun.ts";
 import type { Answer, KeyRecord } from "./record.ts";
 import { hasFinished } from "./step.ts";
 import type { Verdict } from "./verdict.ts";
-import { judgeDeath, judgeOpenMarks } from "./verdict.ts";
+import { doubtful, judgeDeath, judgeOpenMarks } from "./verdict.ts";
 
 /** How the work itself ended, in the handler's own word. */
 export type Ending =
@@ -104,9 +104,5 @@ function completed(answer: Answer): Conclusion {
 
 /** The programmer's word of an effect is believed, where nothing that is on record speaks against it. */
 function doubted(attempt: Working, reason: string): Conclusion {
-  if (attempt.effects !== "none") return judgeDeath(attempt, reason);
-  return {
-    kind: "doubt",
-    doubt: { evidence: { reason, result: null }, disposition: "hold", nextLookAt: null },
-  };
+  return attempt.effects === "none" ? doubtful(reason, "hold", null) : judgeDeath(attempt, reason);
 }

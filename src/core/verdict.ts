@@ -34,7 +34,8 @@ export function judgeOpenMarks(record: Pick<KeyRecord, "steps">, reason: string)
   return doubtful(reason, "reconcile", { at: Math.max(0, repeatableUntil(open)) });
 }
 
-function doubtful(
+/** Nobody knows what became of the effect; whoever the disposition names is to find out. */
+export function doubtful(
   reason: string,
   disposition: Doubt["disposition"],
   nextLookAt: Doubt["nextLookAt"],

@@ -60,7 +60,7 @@ export async function resolve<Tx, Settles extends Settling>(
   const result = verdict.kind === "found" ? codec<unknown>("the result").encode(verdict.result) : null;
   const { context, settlers, store } = engine;
   const looked = await context.driver.drive(persist(budgetOf(context), () => read(identity)));
-  const standing = judged(looked.record, looked.now);
+  const standing = undecided(looked.record, looked.now);
   if ("kind" in standing) return standing;
   const settler = settlers.get(standing.operation) ?? null;
   if (settler === null && needsOperation(verdict, standing))
@@ -117,7 +117,10 @@ function answerIn(verdict: PersonsVerdict): Answer | null {
 }
 
 /** What a person may decide about, or why not. */
-function judged(record: KeyRecord | null, now: number): Held | Exclude<Resolved, { kind: "resolved" }> {
+export function undecided(
+  record: KeyRecord | null,
+  now: number,
+): Held | Exclude<Resolved, { kind: "resolved" }> {
   if (record === null) return { kind: "absent" };
   switch (record.state) {
     case "completed":
@@ -146,7 +149,7 @@ function* resolveFlow<Tx>(person: Person<Tx>, standing: Held): TransactionFlow<R
     const taken = yield* persist(budgetOf(context), () => replace(seen(current), write, "wait"));
     if (taken.kind === "replaced" && taken.record.state === "unknown")
       return yield* endedBy(person, taken.record);
-    const stands = judged(taken.record, taken.now);
+    const stands = undecided(taken.record, taken.now);
     if ("kind" in stands) return stands;
     current = stands;
   }
