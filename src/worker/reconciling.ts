@@ -2,7 +2,7 @@ import type { KeyRecord, Unknown } from "../core/record.ts";
 import { clock, type TransactionFlow } from "../engine/command.ts";
 import type { Context } from "../engine/context.ts";
 import type { Settler } from "../engine/settler.ts";
-import { StoreUnavailable } from "../errors.ts";
+import { noticeOutage } from "./away.ts";
 import { listUnmet, type Met, nobodyMet } from "./listing.ts";
 import { BOUNDS, type Bounds } from "./loop.ts";
 import { type Ender, type Result, reconcileOne } from "./reconciler.ts";
@@ -95,7 +95,7 @@ const OUT_OF_REACH = 3;
 
 function* laneFlow<Tx>(round: Round<Tx>, records: readonly Unknown[]): TransactionFlow<void, Tx> {
   const { settlers, steps, untilMs, ending, met, counts, silent } = round;
-  let away = 0;
+  const heard = noticeOutage();
   for (const record of records) {
     const settler = settlers.get(record.operation);
     if (ending() || (yield* clock()) >= untilMs) return;
@@ -107,13 +107,9 @@ function* laneFlow<Tx>(round: Round<Tx>, records: readonly Unknown[]): Transacti
     const { result, error } = yield* handled(round, ender, record);
     counts[result]++;
     silent.set(record.operation, result === "unreachable" ? inARow() + 1 : 0);
-    away = error instanceof StoreUnavailable ? away + 1 : 0;
-    if (away >= STORE_IS_AWAY) throw error;
+    heard(error);
   }
 }
-
-/** So many failures in a row for want of the store, and the rest of the tick would only wait for it. */
-const STORE_IS_AWAY = 3;
 
 function* handled<Tx>(
   { context, signal }: Round<Tx>,

@@ -3,7 +3,7 @@ import { doubt, release, seen } from "../core/transition.ts";
 import { judgeDeath } from "../core/verdict.ts";
 import { clock, type Flow, replace } from "../engine/command.ts";
 import type { Context } from "../engine/context.ts";
-import { StoreUnavailable } from "../errors.ts";
+import { noticeOutage } from "./away.ts";
 import { listUnmet, nobodyMet } from "./listing.ts";
 import { BOUNDS, type Bounds } from "./loop.ts";
 
@@ -37,7 +37,7 @@ export function* sweepFlow<Tx>(context: Context<Tx>, bounds: Partial<Bounds> = {
   };
   const met = nobodyMet();
   const counts = { released: 0, doubted: 0, passed: 0, failed: 0, damaged: 0 };
-  let away = 0;
+  const heard = noticeOutage();
   for (;;) {
     const { records, damaged } = yield* listUnmet(wanted, met);
     counts.damaged = Math.max(counts.damaged, damaged);
@@ -47,14 +47,10 @@ export function* sweepFlow<Tx>(context: Context<Tx>, bounds: Partial<Bounds> = {
       met.add(record);
       const { result, error } = yield* sweepOne(context, record);
       counts[result]++;
-      away = error instanceof StoreUnavailable ? away + 1 : 0;
-      if (away >= STORE_IS_AWAY) throw error;
+      heard(error);
     }
   }
 }
-
-/** So many failures in a row for want of the store, and the rest of the tick would only wait for it. */
-const STORE_IS_AWAY = 3;
 
 function mine(record: KeyRecord): record is InProgress {
   return record.state === "in_progress";
