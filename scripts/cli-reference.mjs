@@ -26,8 +26,9 @@ function reference() {
     "This page is made of the command's own help by `scripts/cli-reference.mjs`.",
     "",
     "It ends with 0 when it did its work, with 1 when it could not (of many, when one of them was left as it was), and with 2 when",
-    "its arguments make no sense. With `--json` it prints one JSON document, `worker` one on each line. Passwords are never shown.",
-    "Of an answer only the status, the names of its headers and its size are shown.",
+    "its arguments make no sense; `probe` with 1 where it found faults and with 2 where it could not probe. With `--json` it prints",
+    "one JSON document, `worker` one on each line. Passwords are never shown. Of a kept answer only the status, the names of its",
+    "headers and its size are shown; [`probe`](../guide/probe.md) shows the beginnings of the answers that it gets.",
     "",
     ...sections,
   ].join("\n");

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
 import { addList } from "./commands/list.ts";
 import { addMigrate } from "./commands/migrate.ts";
+import { addProbe } from "./commands/probe.ts";
 import { addPurge } from "./commands/purge.ts";
 import { addReconcile } from "./commands/reconcile.ts";
 import { addRelease } from "./commands/release.ts";
@@ -14,7 +15,7 @@ import { report, withoutPasswords } from "./output.ts";
 
 const COMMANDS: readonly ((program: Command) => void)[] = [
   ...[addMigrate, addList, addShow, addResolve, addRelease],
-  ...[addSweep, addReconcile, addPurge, addWorker],
+  ...[addSweep, addReconcile, addPurge, addWorker, addProbe],
 ];
 
 process.exitCode = await main(process.argv);
