@@ -1,4 +1,5 @@
 import { binding, exchanging } from "./binding.ts";
+import { CHECKS } from "./checks.ts";
 import type { Examination } from "./examination.ts";
 import { type Finding, fault, notShown, passed } from "./finding.ts";
 import { type First, firstRequests } from "./first.ts";
@@ -52,7 +53,13 @@ async function examined(trial: Trial, first: First): Promise<Probed> {
       findings.push(...without(examination, unfinished ?? "a request got no answer"));
     }
   }
-  return { kind: "probed", findings: [answered(trial, silences), ...findings], unfinished };
+  return { kind: "probed", findings: inOrder([answered(trial, silences), ...findings]), unfinished };
+}
+
+/** As readers find the checks in the guide, whatever order their requests are sent in. */
+function inOrder(findings: readonly Finding[]): readonly Finding[] {
+  const ids = Object.keys(CHECKS);
+  return findings.toSorted((one, other) => ids.indexOf(one.id) - ids.indexOf(other.id));
 }
 
 function without({ ids }: Examination, why: string): readonly Finding[] {

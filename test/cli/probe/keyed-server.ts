@@ -32,6 +32,8 @@ export interface Rules {
   readonly keep: (answer: Kept) => Kept | null;
   /** Which replays are run as well. */
   readonly runsAgain: (answer: Kept) => boolean;
+  /** Keeps what belongs to the first exchange as well. */
+  readonly keepsCookies: boolean;
   readonly replayHeaders: Readonly<Record<string, string>>;
   readonly firstHeaders: (request: IncomingMessage) => Readonly<Record<string, string>>;
   /** The answers of its own, by their code. */
@@ -58,6 +60,7 @@ export const RIGHT: Rules = {
   protectsGet: false,
   keep: (answer) => answer,
   runsAgain: () => false,
+  keepsCookies: false,
   replayHeaders: { "idempotent-replayed": "true" },
   firstHeaders: () => ({ "set-cookie": `sid=${randomUUID()}` }),
   refuse: (code) => ({
@@ -128,9 +131,11 @@ function serviceOf(rules: Rules): (request: IncomingMessage, response: ServerRes
     const entry: Entry = { fingerprint, answer: null };
     records.set(id, entry);
     const answer = await run();
-    entry.answer = rules.keep(answer);
+    const first = rules.firstHeaders(request);
+    const kept = rules.keepsCookies ? { ...answer, headers: { ...answer.headers, ...first } } : answer;
+    entry.answer = rules.keep(kept);
     if (entry.answer === null) records.delete(id);
-    sent(response, answer, rules.firstHeaders(request));
+    sent(response, answer, first);
   };
 }
 
