@@ -6,10 +6,11 @@ import { HTTPException } from "hono/http-exception";
 import { requestId } from "hono/request-id";
 import { stream } from "hono/streaming";
 import { afterEach, describe, expect, test } from "vitest";
+import { CORS_LISTS } from "../../src/http/cors.ts";
 import { protect } from "../../src/http/hono.ts";
 import { closeApps, engineOf, principal, served } from "./hono-app.ts";
 import { assertFirst, assertReplay } from "./laws/said.ts";
-import { linesOf } from "./wire.ts";
+import { linesOf, type WireAnswer } from "./wire.ts";
 
 afterEach(closeApps);
 
@@ -60,6 +61,43 @@ describe("Hono's ways of answering are kept as they were sent", () => {
 });
 
 describe("layers around a protected route", () => {
+  test("with the lists for CORS a script may send a key and see what became of it, refusals included", async () => {
+    const { sent } = await served((app, engine) => {
+      app.use(
+        cors({
+          origin: (origin) => origin,
+          allowHeaders: ["content-type", ...CORS_LISTS.allowHeaders],
+          exposeHeaders: ["location", ...CORS_LISTS.exposeHeaders],
+        }),
+      );
+      app.post(
+        "/charges",
+        protect(engine, { principal }, (c) => c.json({ made: true }, 201)),
+      );
+    });
+    const from = ["Origin", "https://a.test"] as const;
+    const preflight = await sent({
+      method: "OPTIONS",
+      headers: [
+        from,
+        ["Access-Control-Request-Method", "POST"],
+        ["Access-Control-Request-Headers", "idempotency-key"],
+      ],
+    });
+    expect(listed(preflight, "access-control-allow-headers")).toContain("idempotency-key");
+    const [first, copy] = [await sent({ headers: [from] }), await sent({ headers: [from] })];
+    const refused = await sent({ headers: [from], body: "another request" });
+    expect([first.status, copy.status, refused.status]).toEqual([201, 201, 422]);
+    for (const answer of [first, copy, refused]) {
+      expect(linesOf(answer, "access-control-allow-origin")).toEqual(["https://a.test"]);
+      const exposed = listed(answer, "access-control-expose-headers");
+      expect(exposed).toEqual(expect.arrayContaining(["idempotent-replayed", "retry-after", "location"]));
+      const own = answer.headers.map(([name]) => name).filter((name) => name.startsWith("idempoten"));
+      expect(own.filter((name) => !exposed.includes(name))).toEqual([]);
+    }
+    expect(linesOf(copy, "idempotent-replayed")).toEqual(["true"]);
+  });
+
   test("CORS, request ids, compression and entity tags are each exchange's own", async () => {
     const { sent, record } = await served((app, engine) => {
       app.use(etag(), compress({ threshold: 1 }), cors({ origin: (origin) => origin }), requestId());
@@ -208,3 +246,7 @@ describe("without a server's own request", () => {
     expect((await ask('"a", "b"')).status).toBe(400);
   });
 });
+
+function listed(answer: WireAnswer, name: string): readonly string[] {
+  return linesOf(answer, name).flatMap((line) => line.toLowerCase().split(/\s*,\s*/));
+}
