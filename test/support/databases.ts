@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { inject } from "vitest";
 import { type Pgbouncer, startPgbouncer } from "./pgbouncer.ts";
@@ -33,7 +34,7 @@ export async function freshPostgresDatabase(): Promise<{
   await runOn(service.url, `create database ${name} template template0`);
   const url = new URL(service.url);
   url.pathname = `/${name}`;
-  return { url: url.href, drop: () => runOn(service.url, `drop database if exists ${name} with (force)`) };
+  return { url: url.href, drop: () => dropped(service.url, name) };
 }
 
 /** Says whether this run has a PgBouncer and a PostgreSQL behind it. In CI a run without one has failed already. */
@@ -57,11 +58,33 @@ export function pooled({
   return startPgbouncer({ command: service.command, url, poolSize });
 }
 
-async function runOn(url: string, statement: string): Promise<void> {
+function runOn(url: string, statement: string): Promise<void> {
+  return connected(url, async (client) => void (await client.query(statement)));
+}
+
+/**
+ * A pool says that it has ended before the server has closed its last session, and a session that is ended by force tells
+ * its client, whom nobody listens to any more. So those that are ending get a moment; others are ended.
+ */
+function dropped(url: string, name: string): Promise<void> {
+  return connected(url, async (client) => {
+    for (let looks = 0; looks < LOOKS; looks++) {
+      const sessions = await client.query("select from pg_stat_activity where datname = $1", [name]);
+      if (sessions.rowCount === 0) break;
+      await sleep(LOOK_MS);
+    }
+    await client.query(`drop database if exists ${name} with (force)`);
+  });
+}
+
+const LOOKS = 20;
+const LOOK_MS = 10;
+
+async function connected(url: string, use: (client: Client) => Promise<void>): Promise<void> {
   const client = new Client({ connectionString: url });
   await client.connect();
   try {
-    await client.query(statement);
+    await use(client);
   } finally {
     await client.end();
   }
