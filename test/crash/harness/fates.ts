@@ -31,11 +31,16 @@ export async function ruleProcess(fates: Fates, slot: Slot): Promise<void> {
     const points = plan.points.filter((point) => tally.count(`killed: ${point}`) < plan.killsAtEach);
     const kinds = [
       ...(points.length > 0 ? (["kill at a point", "kill at a point", "kill at a point"] as const) : []),
-      ...(tally.count("killed: at random") < plan.kills ? (["kill"] as const) : []),
+      ...(tally.count("killed: at random") < plan.kills || isStarved(points) ? (["kill"] as const) : []),
       ...(tally.count("paused") < plan.pauses ? (["pause at a point", "pause"] as const) : []),
     ];
     if (kinds.length > 0) await suffer(fates, slot, { kind: random.pick(kinds), points });
   }
+}
+
+/** Workers come past the rare points where attempts have died: with nothing else to die of, those would never be reached. */
+function isStarved(points: readonly string[]): boolean {
+  return points.length > 0 && points.every(isRare);
 }
 
 interface Fate {
