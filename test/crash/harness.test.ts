@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { postgresIsHere } from "../support/databases.ts";
 import { seed } from "../support/seed.ts";
 import { findFaketime } from "./harness/clocks.ts";
-import { LONG_ROUND, planOf, ROUND } from "./harness/plan.ts";
+import { forgetsIn, LONG_ROUND, planOf, ROUND } from "./harness/plan.ts";
 import { type CrashRun, crashRun } from "./harness/run.ts";
 
 /** How many rounds: one, or `CRASH_ROUNDS` of the environment; the long ones have more of everything. */
@@ -20,7 +20,13 @@ describe.skipIf(!postgresIsHere())("on a PostgreSQL that crashes, over a wire th
     "kills, pauses beyond the lease and clocks an hour off break no guarantee (round of seed %i)",
     { timeout: TIMEOUT_MS },
     async (round) => {
-      const plan = planOf({ database: "PostgreSQL", seed: round, ...rounds.PostgreSQL, faketime });
+      const plan = planOf({
+        database: "PostgreSQL",
+        seed: round,
+        ...rounds.PostgreSQL,
+        forgets: forgetsIn(round),
+        faketime,
+      });
       expectSound(await crashRun(plan), round);
     },
   );
@@ -33,7 +39,12 @@ describe.skipIf(!postgresIsHere())("on a PostgreSQL that crashes, over a wire th
 
 describe("on SQLite", () => {
   test.each(seeds)("kills break no guarantee (round of seed %i)", { timeout: TIMEOUT_MS }, async (round) => {
-    expectSound(await crashRun(planOf({ database: "SQLite", seed: round, ...rounds.SQLite })), round);
+    expectSound(
+      await crashRun(
+        planOf({ database: "SQLite", seed: round, ...rounds.SQLite, forgets: forgetsIn(round) }),
+      ),
+      round,
+    );
   });
 });
 

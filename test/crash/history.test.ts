@@ -4,11 +4,12 @@ import { rules, violationsOf } from "./harness/history/violations.ts";
 
 const alice = { principal: "alice", key: "k" };
 const local: Asked = {
-  ...{ ...alice, intent: "pay 5", effect: "local", mark: "m1" },
+  ...{ ...alice, intent: "pay 5", effect: "local", steps: [], mark: "m1" },
   ...{ done: [201], refused: [422] },
 };
 const keyed: Asked = { ...local, effect: "keyed" };
 const blind: Asked = { ...local, effect: "blind" };
+const declared: Asked = { ...local, effect: "declared", steps: ["charge", "order"], refused: [402] };
 
 const done = answer(201, '{"id":"e1","mark":"m1"}');
 const refused = answer(422, '{"mark":"m1"}');
@@ -18,7 +19,9 @@ const inDoubt = problem(409, "outcome_unknown", { retry: "never", retryAfter: nu
 const reused = problem(422, "key_reused", { retry: "never", retryAfter: null });
 
 const effect = { ...alice, id: "e1", attempt: 1, moves: [{ account: "a", amount: -5 }] };
-const execution = { ...alice, id: "x1" };
+const execution = { ...alice, id: "x1", step: null };
+const charged = { ...alice, id: "c1", step: "charge" };
+const ordered = { ...alice, id: "o1", step: "order" };
 const completed = concluded("completed", done);
 const inReview: Standing = { ...completed, state: "unknown", disposition: "review", answer: null };
 const ran: Trace = { ...alice, kind: "ran", attempt: 1, arrivedMs: 0, atMs: 1 };
@@ -26,6 +29,9 @@ const swept: Trace = {
   ...{ ...alice, kind: "moved", by: "sweeper", attempt: 1 },
   ...{ from: "in_progress", to: "released", atMs: 1_600 },
 };
+
+const bought = answer(201, '{"mark":"m1","made":{"charge":"c1","order":"o1"}}');
+const unordered = answer(402, '{"mark":"m1","made":{"charge":"c1"},"declined":"order"}');
 
 /** One key that was asked for once, answered after 10 ms, and kept. */
 const good: History = {
@@ -43,6 +49,22 @@ const good: History = {
   times: { leaseMs: 1_000, sweepGraceMs: 500 },
 };
 const paid: History = { ...good, asked: [keyed], executions: [execution] };
+const traced = { ...alice, attempt: 1 };
+/** The charge was made and kept, then the process died: the next attempt goes on with the order. */
+const resumed: History = {
+  ...{ ...good, effects: [], looks: [], asked: [declared], executions: [charged, ordered] },
+  calls: [call(cut, 3), call(bought, 1_720)],
+  standing: [concluded("completed", bought)],
+  traces: [
+    ...[ran, { ...traced, kind: "called", step: "charge", atMs: 1 } as const],
+    { ...traced, kind: "kept", step: "charge", atMs: 2 },
+    ...[swept, { ...ran, attempt: 2, arrivedMs: 1_700, atMs: 1_701 }],
+    { ...traced, attempt: 2, kind: "kept", step: "charge", atMs: 1_702 },
+    { ...traced, attempt: 2, kind: "called", step: "order", atMs: 1_703 },
+  ],
+  accounts: [],
+};
+const calledAgain: Trace = { ...traced, attempt: 2, kind: "called", step: "charge", atMs: 1_702 };
 const nothing: Partial<History> = {
   effects: [],
   looks: [],
@@ -69,6 +91,18 @@ describe("no violation is found in the history", () => {
       { ...good, ...nothing, asked: [blind], calls: [call(inDoubt)], standing: [inReview] },
     ],
     ["of another request under the key", { ...good, calls: [call(done), other(reused, 20)] }],
+    ["of declared effects of which the second attempt makes those that the first has not", resumed],
+    [
+      "of declared effects that were refused after the first",
+      {
+        ...{ ...resumed, executions: [charged], calls: [call(unordered, 1_720)] },
+        standing: [concluded("completed", unordered)],
+      },
+    ],
+    [
+      "of a late call of an attempt that another one has overtaken",
+      { ...resumed, traces: [...resumed.traces, { ...calledAgain, attempt: 1, atMs: 1_710 }] },
+    ],
     [
       "of an attempt that died, was swept in time and followed by another",
       {
@@ -109,8 +143,16 @@ const broken: Readonly<Record<string, readonly History[]>> = {
     { ...good, calls: [call(busy), call(cut, 20)] },
   ],
   "a key has at most one effect": [{ ...good, effects: [effect, { ...effect, id: "e2" }] }],
-  "the provider executed a key at most once": [
+  "the provider executed a key, or each step of it, at most once": [
     { ...paid, executions: [execution, { ...execution, id: "x2" }] },
+    { ...resumed, executions: [charged, ordered, { ...ordered, id: "o2" }], calls: [call(cut)] },
+  ],
+  "an answer names the steps that were made and no others: all of them, or those before a refusal": [
+    { ...resumed, executions: [charged] },
+    { ...resumed, executions: [charged, { ...ordered, id: "o2" }] },
+    { ...resumed, calls: [call(answer(201, '{"mark":"m1","made":{"charge":"c1"}}'))], executions: [charged] },
+    { ...resumed, calls: [call(unordered)] },
+    { ...resumed, calls: [call({ ...bought, status: 402 })] },
   ],
   "an answer that tells of an effect is followed by that effect": [
     { ...good, ...nothing },
@@ -157,6 +199,9 @@ const broken: Readonly<Record<string, readonly History[]>> = {
   "a dead attempt whose effect may have happened is never released unasked": [
     { ...paid, traces: [ran, swept] },
     { ...paid, traces: [ran, { ...swept, by: "duplicate" }] },
+  ],
+  "a step that has finished is never called by a later attempt": [
+    { ...resumed, traces: [...resumed.traces, calledAgain] },
   ],
   "nobody is judged dead before the lease is over, nor swept before the grace is": [
     { ...good, traces: [ran, { ...swept, atMs: 1_200 }] },

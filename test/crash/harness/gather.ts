@@ -46,21 +46,32 @@ export function countsOf(lines: readonly string[]): Readonly<Record<string, numb
   const counts = new Map<string, number>();
   for (const line of lines) {
     const said = saidIn(line);
-    const what =
-      said?.["kind"] === "moved"
-        ? `${said["by"]}: ${said["from"]} to ${said["to"]}`
-        : said?.["kind"] === "failure"
-          ? `failure while ${said["what"]}`
-          : said?.["kind"];
-    if (what !== undefined && what !== "ran" && what !== "reached")
-      counts.set(String(what), (counts.get(String(what)) ?? 0) + 1);
+    const what = said === null ? null : whatIn(said);
+    if (what !== null) counts.set(what, (counts.get(what) ?? 0) + 1);
   }
   return Object.fromEntries([...counts].sort());
 }
 
+function whatIn(said: Readonly<Record<string, unknown>>): string | null {
+  switch (said["kind"]) {
+    case "ran":
+    case "reached":
+    case "called":
+      return null;
+    case "moved":
+      return `${said["by"]}: ${said["from"]} to ${said["to"]}`;
+    case "failure":
+      return `failure while ${said["what"]}`;
+    case "kept":
+      return `step ${said["step"]}: ${said["called"] === true ? "made" : "skipped"}`;
+    default:
+      return String(said["kind"]);
+  }
+}
+
 function executionIn({ id, reference }: Readonly<Record<string, unknown>>): Execution {
-  const [principal = "", key = ""] = String(reference).split("/");
-  return { id: String(id), principal, key };
+  const [principal = "", key = "", step = null] = String(reference).split("/");
+  return { id: String(id), principal, key, step };
 }
 
 function traceIn(line: string): Trace | null {
@@ -68,8 +79,10 @@ function traceIn(line: string): Trace | null {
   return said !== null && isTrace(said) ? said : null;
 }
 
+const TRACES: ReadonlySet<unknown> = new Set(["ran", "moved", "called", "kept"]);
+
 function isTrace(said: object): said is Trace {
-  return "kind" in said && (said.kind === "ran" || said.kind === "moved");
+  return "kind" in said && TRACES.has(said.kind);
 }
 
 /** A line of JSON; a process that is killed may have begun one. */

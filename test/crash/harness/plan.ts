@@ -1,7 +1,7 @@
 import { CUTS } from "../support/cutting.ts";
 import type { DatabaseKind } from "../support/effects-database.ts";
 import { CLOCKS } from "./clocks.ts";
-import { pointsOn } from "./points.ts";
+import { isOfStep, pointsOn } from "./points.ts";
 
 /** What a run must go through before it may end. */
 export interface Plan {
@@ -19,6 +19,11 @@ export interface Plan {
   /** Ends of the database, of each of three kinds in turn. */
   readonly crashes: number;
   readonly keys: number;
+  /**
+   * What was released is forgotten before a client that is late comes back, and its key is claimed anew. No effects are
+   * declared then: their results would be forgotten with it, as the promise is that it is kept longer than clients retry.
+   */
+  readonly forgets: boolean;
   /** A name in `child/mutants.mjs`. */
   readonly mutant: string;
   /** A preloaded library by which the clocks of two processes are an hour off; `null` where they are not. */
@@ -53,7 +58,7 @@ export interface Times {
   readonly storeTimeout: number;
   readonly completionTimeout: number;
   readonly retention: string;
-  readonly releasedRetention: number;
+  readonly releasedRetention: number | string;
   readonly maxReconcileLooks: number;
 }
 
@@ -61,7 +66,7 @@ export interface Times {
  * Short, so that what a dead process left is judged within the run, and so much longer than that as the machine is busy:
  * on one that gives us a quarter of a processor everything takes four times as long.
  */
-export function timesAt(pace: number): Times {
+export function timesAt(pace: number, { forgets }: Pick<Plan, "forgets">): Times {
   return {
     requestTimeout: 1_200 * pace,
     lease: 1_500 * pace,
@@ -70,7 +75,7 @@ export function timesAt(pace: number): Times {
     storeTimeout: 1_000 * pace,
     completionTimeout: 1_000 * pace,
     retention: "1h",
-    releasedRetention: 2_500 * pace,
+    releasedRetention: forgets ? 2_500 * pace : "1h",
     maxReconcileLooks: 6,
   };
 }
@@ -107,23 +112,31 @@ const ENOUGH_WITHIN_MS = 15 * 60_000;
 
 const NOTHING = {
   ...{ killsAtEach: 0, kills: 0, bankKills: 0, pauses: 0, cutsOfEach: 0, crashes: 0 },
-  ...{ keys: 0, mutant: "none", faketime: null, withinMs: ENOUGH_WITHIN_MS },
+  ...{ keys: 0, forgets: false, mutant: "none", faketime: null, withinMs: ENOUGH_WITHIN_MS },
 } as const;
 
 /** What is wanted, and nothing else. */
 export function planOf(plan: Pick<Plan, "database" | "seed"> & Partial<Plan>): Plan {
-  return { ...NOTHING, points: pointsOn(plan.database), ...plan };
+  const points = pointsOn(plan.database).filter((point) => plan.forgets !== true || !isOfStep(point));
+  return { ...NOTHING, points, ...plan };
+}
+
+/** One round in so many forgets what was released. */
+const FORGETS = 10;
+
+export function forgetsIn(seed: number): boolean {
+  return seed % FORGETS === FORGETS - 1;
 }
 
 /** A round of `npm test`, and of the long run, which has many. */
 export const ROUND: Readonly<Record<DatabaseKind, Partial<Plan>>> = {
   PostgreSQL: {
-    ...{ killsAtEach: 2, kills: 14, bankKills: 2, pauses: 20, cutsOfEach: 34, crashes: 5 },
+    ...{ killsAtEach: 2, kills: 8, bankKills: 2, pauses: 16, cutsOfEach: 34, crashes: 5 },
     ...{ keys: 200 },
   },
-  SQLite: { killsAtEach: 1, kills: 10, bankKills: 2, keys: 100 },
+  SQLite: { killsAtEach: 1, kills: 6, bankKills: 2, keys: 100 },
 };
 export const LONG_ROUND: Readonly<Record<DatabaseKind, Partial<Plan>>> = {
-  PostgreSQL: { ...ROUND.PostgreSQL, killsAtEach: 3, kills: 10, keys: 600 },
+  PostgreSQL: { ...ROUND.PostgreSQL, killsAtEach: 3, kills: 10, pauses: 20, keys: 600 },
   SQLite: { ...ROUND.SQLite, killsAtEach: 5, kills: 20, keys: 600 },
 };

@@ -4,6 +4,8 @@ const POINTS = [
   ...["before perform", "bank committed", "reply got", "in finish", "finish sent", "finish done"],
   ...["in transfer", "transfer sent", "transfer done", "answer half written", "answer written"],
   ...["renewal sent", "sweeper mid batch", "before look", "found by look", "cancelled", "abandon sent"],
+  // A step's mark is kept and its call not sent; its call is answered, and its result not kept; that is kept.
+  ...["step marked", "step answered", "step kept", "step sent"],
   "purge sent",
 ];
 
@@ -15,6 +17,11 @@ const RARE: ReadonlySet<string> = new Set([
 
 export function isRare(point: string): boolean {
   return RARE.has(point);
+}
+
+/** True for those that only a request with declared effects reaches. */
+export function isOfStep(point: string): boolean {
+  return point.startsWith("step ");
 }
 
 /** A statement leaves a process only where the database is another one. */

@@ -45,7 +45,7 @@ export async function crashRun(plan: Plan): Promise<CrashRun> {
   if (proxy !== null) onTestFinished(proxy.close);
   const urls = { direct: place.url, cut: proxy?.url(place.url) ?? place.url };
   const pace = paceOfMachine();
-  const times = timesAt(pace);
+  const times = timesAt(pace, plan);
   const cluster = await openCluster(plan, times, urls);
   const recorder = openRecorder(place.store, times.requestTimeout);
   const clients = startClients({ plan, times, random, cluster, recorder });
@@ -98,7 +98,7 @@ function startClients({ plan, times, random, cluster, recorder }: ClientOptions)
     return random.pick(up.length > 0 ? up : cluster.servers).url;
   };
   const wantedOf = (name: string) => {
-    const wanted = asked.get(name) ?? wantedBy(name, plan.seed);
+    const wanted = asked.get(name) ?? wantedBy(name, plan);
     asked.set(name, wanted);
     return wanted;
   };

@@ -108,8 +108,10 @@ function withPoints(store) {
 }
 
 /** What a lone compare-and-set is for, as far as points tell it apart. */
-function nameOf({ state, attempt }) {
-  if (state === "in_progress") return attempt === "next" ? "takeover" : "renewal";
+function nameOf({ state, attempt, leaseUntil }) {
+  // Only a renewal moves the end of the lease; a step's mark and its result leave it where it is.
+  if (state === "in_progress" && attempt !== "next") return "inMs" in leaseUntil ? "renewal" : "step";
+  if (state === "in_progress") return "takeover";
   if (state === "unknown") return attempt === "next" ? "look" : "doubt";
   return state;
 }

@@ -13,6 +13,7 @@ export const mutants = {
   "sweeper with a threshold below the request time": { store: hasty },
   "provider timeout taken as failure": { hearsNothing: true },
   "purge of unknown": { store: forgetful },
+  "step whose result is not kept": { store: stepless },
 };
 
 /** Runs a held unit's work in a transaction of its own; `decide` says how that ends. */
@@ -104,6 +105,17 @@ function forgetful(store) {
     return await store.purge(limit);
   };
   return { ...store, purge };
+}
+
+/** Writes down that a step's call is over, and not what came of it. */
+function stepless(store) {
+  const forgotten = ([name, step]) => [
+    name,
+    step.state === "finished" ? { state: "clear", generation: step.generation } : step,
+  ];
+  const replace = (seen, write, patience) =>
+    store.replace(seen, { ...write, steps: new Map([...write.steps].map(forgotten)) }, patience);
+  return { ...store, replace };
 }
 
 function seenIn({ identity, owner, revision }) {

@@ -9,8 +9,9 @@ import { protect } from "oncekey/hono";
 import { openDatabase, sweeping } from "./database.mjs";
 import { arm, isArmed, reached } from "./failpoints.mjs";
 import { mutants } from "./mutants.mjs";
+import { purchases } from "./purchase.mjs";
 import { fractionsFrom, nowMs, serving, tell, tellEvent, tellRun } from "./telling.mjs";
-import { payments, transfer } from "./work.mjs";
+import { openBank, payments, transfer } from "./work.mjs";
 
 const { DATABASE_URL, BANK_URL, FRONT_URL, PORT, SEED, MUTANT, ROLE, SETTINGS } = process.env;
 const settings = JSON.parse(SETTINGS);
@@ -46,9 +47,13 @@ const inputOf = async (c) => ({
 });
 for (const provider of ["keyed", "query", "blind"]) {
   const bankUrl = provider === "keyed" ? BANK_URL : FRONT_URL;
-  const pay = payments(engine, { provider, bankUrl, run, mutant, chance, settings });
+  const bank = openBank({ bankUrl, provider, mutant, chance, settings });
+  const pay = payments(engine, { bank, provider, run });
   app.post(`/${provider}`, protect(engine, { principal }, pay.route(inputOf)));
 }
+const { steps, handle } = purchases({ bankUrl: BANK_URL, frontUrl: FRONT_URL, mutant, chance, settings });
+const declared = { principal, operation: "POST /declared", effects: "declared", steps };
+app.post("/declared", protect(engine, declared, handle(inputOf)));
 app.onError((error, c) => {
   tell({ kind: "failure", what: c.req.path, error: String(error) });
   return c.text("Internal Server Error", 500);

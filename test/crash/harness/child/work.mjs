@@ -26,10 +26,9 @@ export function* transfer({ principal, key, attempt, body }) {
   return { status: 201, json: { id: `transfer ${id}`, mark } };
 }
 
-/** The operation at a bank that offers what `provider` says. */
-export function payments(engine, { provider, bankUrl, run, mutant, chance, settings }) {
+/** A bank that offers what `provider` says, as requests and workers talk to it. */
+export function openBank({ bankUrl, provider, mutant, chance, settings }) {
   const bank = createBankClient({ url: bankUrl, timeoutMs: settings.bankTimeoutMs });
-  const canAsk = provider === "keyed" || provider === "query";
   const keyOf = mutant.downstreamKey ?? ((attempt) => attempt.downstreamKey);
   const { requestTimeout } = settings.engine;
   // What the bank took in time it has booked a request's time later, however slow it is.
@@ -37,6 +36,21 @@ export function payments(engine, { provider, bankUrl, run, mutant, chance, setti
     provider === "query"
       ? `${keyOf(attempt)}@${attempt.validUntil.getTime() - requestTimeout}`
       : keyOf(attempt);
+  return {
+    validForMs: 1.5 * requestTimeout,
+    pay: async (input, attempt) => {
+      // Lost on its way, which nobody can tell from an answer that was lost.
+      if (chance() < settings.lostRequests) throw new Error("The connection ended.");
+      return await performed(mutant, () => paid(bank, input, sentKeyOf(attempt), attempt.signal));
+    },
+    look: (attempt) => looked(bank, keyOf(attempt)),
+    cancel: (attempt) => cancelled(bank, keyOf(attempt)),
+  };
+}
+
+/** The operation at such a bank. */
+export function payments(engine, { bank, provider, run }) {
+  const canAsk = provider === "keyed" || provider === "query";
   return operation(engine, {
     name: `POST /${provider}`,
     provider,
@@ -44,16 +58,14 @@ export function payments(engine, { provider, bankUrl, run, mutant, chance, setti
     perform: async ({ input, attempt }) => {
       tellRun(input, attempt.number);
       reached("before perform");
-      // Lost on its way, which nobody can tell from an answer that was lost.
-      if (chance() < settings.lostRequests) throw new Error("The connection ended.");
-      const result = await performed(mutant, () => paid(bank, input, sentKeyOf(attempt), attempt.signal));
+      const result = await bank.pay(input, attempt);
       reached("reply got");
       return result;
     },
     finish: (tx, { reference, result, attempt }) => run(tx, finished(reference, result, attempt)),
-    ...(provider === "query" ? { validFor: 1.5 * requestTimeout } : {}),
-    ...(canAsk ? { look: ({ attempt }) => looked(bank, keyOf(attempt)) } : {}),
-    ...(provider === "keyed" ? { cancel: ({ attempt }) => cancelled(bank, keyOf(attempt)) } : {}),
+    ...(provider === "query" ? { validFor: bank.validForMs } : {}),
+    ...(canAsk ? { look: ({ attempt }) => bank.look(attempt) } : {}),
+    ...(provider === "keyed" ? { cancel: ({ attempt }) => bank.cancel(attempt) } : {}),
     abandon: (tx, { reference }) => run(tx, abandoned(reference)),
   });
 }
@@ -68,9 +80,10 @@ async function performed({ hearsNothing }, call) {
 }
 
 /** Where the process is to die between the bank's commit and its answer, it finds out first that there is a payment. */
-async function paid(bank, { principal, key, body }, downstreamKey, signal) {
+async function paid(bank, { principal, key, step, body }, downstreamKey, signal) {
   const { amount } = body;
-  const order = { currency: "EUR", debtor: principal, creditor: "DE02", reference: `${principal}/${key}` };
+  const reference = [principal, key, step].filter((part) => part !== undefined).join("/");
+  const order = { currency: "EUR", debtor: principal, creditor: "DE02", reference };
   const paying = bank.pay({ ...order, amount: `${amount}.00` }, downstreamKey, signal);
   if (!isArmed("bank committed")) return await paying;
   let isOver = false;

@@ -68,6 +68,7 @@ const HONEST: ReadonlyMap<string, readonly number[]> = new Map([
   ["outcome_unknown", [409, 503, 504]],
   ["store_unavailable", [503]],
   ["not_performed", [503, 504]],
+  ["unfinished", [503, 504]],
   ["draining", [503]],
 ]);
 

@@ -27,6 +27,7 @@ export interface Case {
   readonly looks: readonly Look[];
   readonly runs: readonly Extract<Trace, { kind: "ran" }>[];
   readonly moves: readonly Extract<Trace, { kind: "moved" }>[];
+  readonly stepped: readonly Extract<Trace, { kind: "called" | "kept" }>[];
   readonly times: History["times"];
 }
 
@@ -62,6 +63,7 @@ export function casesOf(history: History): readonly Case[] {
       looks: looks(asked),
       runs: told.flatMap((trace) => (trace.kind === "ran" ? [trace] : [])),
       moves: told.flatMap((trace) => (trace.kind === "moved" ? [trace] : [])),
+      stepped: told.flatMap((trace) => (trace.kind === "called" || trace.kind === "kept" ? [trace] : [])),
       times: history.times,
     };
   });
@@ -106,7 +108,7 @@ export function isConcluded({ state }: Standing): boolean {
 
 /** An `unknown` that only a person ends, where the provider's silence can say nothing. */
 export function mayStayUnknown({ effect }: Asked): boolean {
-  return effect === "blind" || effect === "query";
+  return effect === "blind" || effect === "query" || effect === "declared"; // which has a step of such a kind
 }
 
 function grouped<Item extends Whose>(items: readonly Item[]): (whose: Whose) => readonly Item[] {

@@ -1,4 +1,5 @@
-import type { Case } from "./cases.ts";
+import type { Case, Final } from "./cases.ts";
+import type { Answer } from "./history.ts";
 import type { Rule } from "./rule.ts";
 
 /** How often things may have happened, and when they must have. */
@@ -13,9 +14,14 @@ export const effectRules: readonly Rule[] = [
   },
   {
     guarantee: "G5",
-    promise: "the provider executed a key at most once",
-    faults: ({ executions }) =>
-      executions.length > 1 ? [`was executed ${executions.length} times by the provider`] : [],
+    promise: "the provider executed a key, or each step of it, at most once",
+    faults: ({ executions }) => repeatedIn(executions),
+  },
+  {
+    guarantee: "G4",
+    promise: "an answer names the steps that were made and no others: all of them, or those before a refusal",
+    faults: (one) =>
+      one.asked.effect === "declared" ? one.finals.flatMap((final) => misnamedBy(final, one)) : [],
   },
   {
     guarantee: "G4",
@@ -25,7 +31,8 @@ export const effectRules: readonly Rule[] = [
   {
     guarantee: "G4",
     promise: "an answer that refuses is followed by no effect",
-    faults: (one) => (answered(one, one.asked.refused) ? madeIn(one, "was refused") : []),
+    faults: (one) =>
+      one.asked.effect !== "declared" && answered(one, one.asked.refused) ? madeIn(one, "was refused") : [],
   },
   {
     guarantee: "G4",
@@ -34,8 +41,10 @@ export const effectRules: readonly Rule[] = [
       switch (one.standing.state) {
         case "completed":
           return one.asked.done.includes(one.standing.answer?.status ?? 0) ? unmadeIn(one) : [];
-        case "failed_permanent":
         case "released":
+          // What its steps have made stays made, and the next copy goes on from there.
+          return one.asked.effect === "declared" ? [] : madeIn(one, "is released");
+        case "failed_permanent":
         case "absent":
           return madeIn(one, `is ${one.standing.state}`);
         case "in_progress":
@@ -53,6 +62,7 @@ function answered({ finals }: Case, statuses: readonly number[]): boolean {
 
 /** What is missing of an effect that was told of, or is on record. */
 function unmadeIn({ asked, effects, executions, finals }: Case): readonly string[] {
+  if (asked.effect === "declared") return []; // its answer has to name them
   const [effect] = effects;
   if (effect === undefined) return ["is done, and has no effect"];
   const unnamed = finals
@@ -65,4 +75,37 @@ function unmadeIn({ asked, effects, executions, finals }: Case): readonly string
 function madeIn({ effects, executions }: Case, what: string): readonly string[] {
   if (effects.length > 0) return [`${what}, and has an effect`];
   return executions.length > 0 ? [`${what}, and the provider executed it`] : [];
+}
+
+function repeatedIn(executions: Case["executions"]): readonly string[] {
+  const steps = new Set(executions.map(({ step }) => step));
+  return [...steps].flatMap((step) => {
+    const { length } = executions.filter((execution) => execution.step === step);
+    const what = `was executed ${length} times by the provider`;
+    return length > 1 ? [step === null ? what : `${what} for its step ${step}`] : [];
+  });
+}
+
+function misnamedBy({ answer }: Final, { asked, executions }: Case): readonly string[] {
+  const isDone = asked.done.includes(answer.status);
+  if (!isDone && !asked.refused.includes(answer.status)) return []; // no outcome of this request, as another rule says
+  const named = namedIn(answer);
+  const made = executions.map(({ step, id }) => [String(step), id] as const);
+  const due = isDone ? asked.steps : asked.steps.slice(0, Math.min(named.length, asked.steps.length - 1));
+  const order = named.map(([step]) => step);
+  return [
+    ...(order.join() === due.join() ? [] : [`was answered ${answer.status}, and names ${shown(named)}`]),
+    ...(shown(named) === shown(made) ? [] : [`names ${shown(named)}, and the provider made ${shown(made)}`]),
+  ];
+}
+
+/** Each step that the answer says was made, and what it is called at the provider. */
+function namedIn({ body }: Answer): readonly (readonly [step: string, id: string])[] {
+  const { made } = JSON.parse(Buffer.from(body, "latin1").toString("utf8"));
+  return Object.entries(made ?? {}).map(([step, id]) => [step, String(id)] as const);
+}
+
+function shown(made: readonly (readonly [step: string, id: string])[]): string {
+  const each = made.map(([step, id]) => `${step} as ${id}`).sort();
+  return each.length === 0 ? "nothing" : each.join(", ");
 }

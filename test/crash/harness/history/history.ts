@@ -26,13 +26,15 @@ export interface Whose {
 }
 
 /** Where an effect is counted: in the domain alone, or at a provider too, and what that provider offers. */
-export type EffectKind = "local" | "repeatable" | "keyed" | "query" | "blind";
+export type EffectKind = "local" | "repeatable" | "keyed" | "query" | "blind" | "declared";
 
 /** One intent under one key. */
 export interface Asked extends Whose {
   /** The body of its request; a call with another one is another request. */
   readonly intent: string;
   readonly effect: EffectKind;
+  /** Where its effects are declared: their steps, in the order in which they are made. There is no row then. */
+  readonly steps: readonly string[];
   /** Words that only its own answer contains. */
   readonly mark: string;
   /** Statuses of a final answer: with the effect, and without it. */
@@ -74,6 +76,8 @@ export interface Effect extends Whose {
 
 export interface Execution extends Whose {
   readonly id: string;
+  /** The declared step for which it was; `null` where the key has one execution. */
+  readonly step: string | null;
 }
 
 /** One version of a record; `absent` where there is none. */
@@ -97,6 +101,13 @@ export type Trace =
       readonly kind: "ran";
       readonly attempt: number;
       readonly arrivedMs: number;
+      readonly atMs: number;
+    })
+  /** The call of a step began; or the handler had what came of it, so that this is on record. */
+  | (Whose & {
+      readonly kind: "called" | "kept";
+      readonly step: string;
+      readonly attempt: number;
       readonly atMs: number;
     })
   /** A record was moved. */

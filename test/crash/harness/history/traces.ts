@@ -57,8 +57,13 @@ export const traceRules: readonly Rule[] = [
     promise: "a dead attempt whose effect may have happened is never released unasked",
     faults: ({ asked, moves }) =>
       moves
-        .filter(({ by, to }) => isJudge(by) && to === "released" && asked.effect !== "local")
+        .filter(({ by, to }) => isJudge(by) && to === "released" && mayBeInDoubt(asked))
         .map(({ by, attempt }) => `was released by the ${by}, which asked nobody (attempt ${attempt})`),
+  },
+  {
+    guarantee: "G5",
+    promise: "a step that has finished is never called by a later attempt",
+    faults: ({ runs, stepped }) => calledAgainIn(runs, stepped),
   },
   {
     guarantee: "G7",
@@ -71,6 +76,23 @@ type Move = Case["moves"][number];
 
 function isJudge(by: Move["by"]): boolean {
   return by === "sweeper" || by === "duplicate";
+}
+
+/** An attempt that dies between two declared steps has nothing in doubt; what its calls came to is judged by executions. */
+function mayBeInDoubt({ effect }: Case["asked"]): boolean {
+  return effect !== "local" && effect !== "declared";
+}
+
+/** An attempt that began before may call late; its provider refuses that, or knows the key. */
+function calledAgainIn(runs: Case["runs"], stepped: Case["stepped"]): readonly string[] {
+  const kept = stepped.filter(({ kind }) => kind === "kept");
+  return stepped.flatMap(({ kind, step, attempt }) => {
+    const run = runs.find((one) => one.attempt === attempt);
+    if (kind !== "called" || run === undefined) return [];
+    const earlier = kept.find((one) => one.step === step && one.atMs < run.arrivedMs);
+    if (earlier === undefined) return [];
+    return [`called its step ${step} in attempt ${attempt}; attempt ${earlier.attempt} had its result`];
+  });
 }
 
 /** Two clocks are in it, the database's and ours, and one of them may be slewed. */
