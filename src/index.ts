@@ -42,7 +42,7 @@ export {
   StoreContention,
   StoreUnavailable,
 } from "./errors.ts";
-export { CORS_LISTS } from "./http/cors.ts";
+export { CORS_LISTS, type CorsLists } from "./http/cors.ts";
 export type { Store, TransactionalStore } from "./stores/store.ts";
 export { createEngine, type Engine } from "./worker/engine.ts";
 export { type WorkerHealth, workersHealth } from "./worker/health.ts";
