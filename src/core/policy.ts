@@ -130,7 +130,8 @@ function derive(given: ReadonlyMap<string, number>, maxReconcileLooks: number): 
     completionTimeoutMs: given.get("completionTimeout") ?? 2_000,
     retentionMs,
     unknownRetentionMs: given.get("unknownRetention") ?? Math.max(30 * 86_400_000, leaseMs),
-    releasedRetentionMs: given.get("releasedRetention") ?? Math.max(24 * 3_600_000, leaseMs),
+    // With it go the steps that had finished: a retry that an answer would still have met must not make them again.
+    releasedRetentionMs: given.get("releasedRetention") ?? Math.max(24 * 3_600_000, retentionMs),
     notFoundGraceMs: given.get("notFoundGrace") ?? 120_000,
     maxReconcileLooks,
   };

@@ -224,6 +224,15 @@ describe("defaults follow what is set", () => {
     expect(settled({ lease: "2d" })).toMatchObject({ requestTimeoutMs: 60_000, retentionMs: 2 * DAY_MS });
   });
 
+  test("what was released is kept as long as an answer would be, where nothing else is said", () => {
+    expect(settled({ retention: "7d" })).toMatchObject({ releasedRetentionMs: 7 * DAY_MS });
+    expect(settled({ lease: "2d" })).toMatchObject({ releasedRetentionMs: 2 * DAY_MS });
+    expect(settled({ retention: "3s" })).toMatchObject({ releasedRetentionMs: DAY_MS });
+    expect(settled({ retention: "7d", releasedRetention: "1h" })).toMatchObject({
+      releasedRetentionMs: 3_600_000,
+    });
+  });
+
   test("a short retention shortens lease and request", () => {
     const { requestTimeoutMs, leaseMs, retentionMs } = settled({ retention: "3s" });
     expect({ requestTimeoutMs, leaseMs, retentionMs }).toEqual({
