@@ -47,5 +47,6 @@ export type { Store, TransactionalStore } from "./stores/store.ts";
 export { createEngine, type Engine } from "./worker/engine.ts";
 export { type WorkerHealth, workersHealth } from "./worker/health.ts";
 export { type Deciding, type PersonsVerdict, type Resolved, resolve } from "./worker/resolve.ts";
+export { type Stats, stats } from "./worker/stats.ts";
 export { purge, reconcile, sweep } from "./worker/tick.ts";
 export type { Workers } from "./worker/workers.ts";

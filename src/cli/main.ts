@@ -9,12 +9,13 @@ import { addReconcile } from "./commands/reconcile.ts";
 import { addRelease } from "./commands/release.ts";
 import { addResolve } from "./commands/resolve.ts";
 import { addShow } from "./commands/show.ts";
+import { addStats } from "./commands/stats.ts";
 import { addSweep } from "./commands/sweep.ts";
 import { addWorker } from "./commands/worker.ts";
 import { report, withoutPasswords } from "./output.ts";
 
 const COMMANDS: readonly ((program: Command) => void)[] = [
-  ...[addMigrate, addList, addShow, addResolve, addRelease],
+  ...[addMigrate, addStats, addList, addShow, addResolve, addRelease],
   ...[addSweep, addReconcile, addPurge, addWorker, addProbe],
 ];
 

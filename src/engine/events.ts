@@ -1,4 +1,5 @@
 import type { Identity, RecordState } from "../core/record.ts";
+import type { WorkerName } from "../stores/store.ts";
 
 /** How one keyed request ended as far as the key goes; the label of `oncekey_requests_total`. */
 export type Outcome =
@@ -61,6 +62,14 @@ export type EngineEvent =
       readonly identity: Identity;
       /** The beginning of its text, without the values that go with it. */
       readonly statement: string;
+    }
+  /** Keys are claimed on a store that nobody looks after: these workers were never seen on it, or not lately. */
+  | {
+      readonly type: "no_upkeep";
+      readonly store: string;
+      readonly missing: readonly WorkerName[];
+      /** What follows from it and what to do, in words. */
+      readonly advice: string;
     }
   | {
       readonly type: "record_corrupt";

@@ -158,6 +158,8 @@ function count(kept: Kept, now: Instant): Counts {
     rows.filter((row) => row.disposition === disposition).length;
   const oldest = (some: readonly StoredRow[]) =>
     some.reduce<number | null>((ageMs, row) => Math.max(ageMs ?? 0, now - row.claimed_at), null);
+  const overdue = ended(kept, now);
+  const [longest] = overdue;
   return {
     byState: {
       in_progress: inState("in_progress").length,
@@ -169,7 +171,8 @@ function count(kept: Kept, now: Instant): Counts {
     byDisposition: { reconcile: of("reconcile"), review: of("review"), hold: of("hold") },
     oldestInProgressMs: oldest(inState("in_progress")),
     oldestUnknownMs: oldest(inState("unknown")),
-    endedNotPurged: ended(kept, now).length,
+    endedNotPurged: overdue.length,
+    oldestEndedMs: longest === undefined ? null : now - (longest[1].retain_until ?? now),
   };
 }
 

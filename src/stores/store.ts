@@ -41,7 +41,7 @@ export interface Store {
   /** Records for people, newest change first. */
   list(query: ListQuery): Promise<Listed>;
 
-  /** How many records there are of each state, and the age of the oldest unfinished ones. */
+  /** How many records there are of each state, and the age of the oldest unfinished and overdue ones. */
   count(): Promise<Counts>;
 
   /**
@@ -200,7 +200,9 @@ export interface Counts {
   readonly byDisposition: Readonly<Record<Disposition, number>>;
   readonly oldestInProgressMs: number | null;
   readonly oldestUnknownMs: number | null;
+  /** Records whose retention is over and that are still there, and how long ago the first of them should have gone. */
   readonly endedNotPurged: number;
+  readonly oldestEndedMs: number | null;
 }
 
 export interface AuditEntry {

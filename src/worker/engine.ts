@@ -6,6 +6,7 @@ import {
 } from "../engine/engine.ts";
 import { ConfigurationError } from "../errors.ts";
 import type { Settling, Store, TransactionalStore } from "../stores/store.ts";
+import { tellOfNoUpkeep } from "./upkeep.ts";
 import { startWorkers, type Workers } from "./workers.ts";
 
 /** The one engine behind every door, with the workers that look after what crashes leave. */
@@ -27,6 +28,7 @@ export function createEngine<Tx, Settles extends Settling>(
   const core = createCore<Tx, Settles>(options);
   let running: Workers | null = null;
   let closed = false;
+  tellOfNoUpkeep(core, () => running !== null);
   return {
     ...core,
     start: () => {

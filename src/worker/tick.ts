@@ -1,5 +1,6 @@
 import type { Engine } from "../engine/engine.ts";
 import type { Settling, WorkerName } from "../stores/store.ts";
+import { atWork } from "./at-work.ts";
 import { BOUNDS, type Bounds } from "./loop.ts";
 import { type Reconciled, reconcileOnce } from "./reconciling.ts";
 import { type Swept, sweepFlow } from "./sweeper.ts";
@@ -20,18 +21,24 @@ export interface Purged {
 
 /** One tick of the sweeper on this engine's store. */
 export async function sweep<Tx, Settles extends Settling>(
-  { context, store }: Engine<Tx, Settles>,
+  engine: Engine<Tx, Settles>,
   bounds: Partial<Bounds> = {},
 ): Promise<Swept> {
-  const swept = await context.driver.drive(sweepFlow(context, bounds));
-  await store.beat("sweeper");
-  return swept;
+  const { context } = engine;
+  return await atWork(engine, "sweeper", () => context.driver.drive(sweepFlow(context, bounds)));
 }
 
 /** One tick of the purge: removes records whose retention is over, batch after batch while there are any and time. */
 export async function purge<Tx, Settles extends Settling>(
-  { context: { runtime }, store }: Engine<Tx, Settles>,
+  engine: Engine<Tx, Settles>,
   bounds: Partial<Bounds> = {},
+): Promise<Purged> {
+  return await atWork(engine, "purge", () => purgeWhileAny(engine, bounds));
+}
+
+async function purgeWhileAny<Tx, Settles extends Settling>(
+  { context: { runtime }, store }: Engine<Tx, Settles>,
+  bounds: Partial<Bounds>,
 ): Promise<Purged> {
   const { limit, forMs, ending } = { ...BOUNDS, limit: PURGED_AT_ONCE, ...bounds };
   const untilMs = runtime.monotonicMs() + forMs;
@@ -41,7 +48,6 @@ export async function purge<Tx, Settles extends Settling>(
     went = await store.purge(limit);
     purged += went;
   } while (went > 0 && !ending() && runtime.monotonicMs() < untilMs);
-  await store.beat("purge");
   return { purged, more: went > 0 };
 }
 
@@ -53,9 +59,7 @@ export async function reconcile<Tx, Settles extends Settling>(
   engine: Engine<Tx, Settles>,
   bounds: Partial<Bounds> = {},
 ): Promise<Reconciled> {
-  const reconciled = await reconcileOnce(engine, bounds);
-  await engine.store.beat("reconciler");
-  return reconciled;
+  return await atWork(engine, "reconciler", () => reconcileOnce(engine, bounds));
 }
 
 /** The three of them, each as a function of what it is told while it runs. */

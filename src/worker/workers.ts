@@ -2,6 +2,7 @@ import { type Duration, parseDuration } from "../core/policy.ts";
 import type { Engine } from "../engine/engine.ts";
 import { ConfigurationError } from "../errors.ts";
 import type { Settling, WorkerName } from "../stores/store.ts";
+import { intervalsOf } from "./intervals.ts";
 import { type Going, type Loop, repeat } from "./loop.ts";
 import { type Ticks, ticksOf } from "./tick.ts";
 
@@ -50,9 +51,3 @@ export function startWorkers<Tx, Settles extends Settling>(
 
 /** As long as a close drains. */
 const LONGEST_STOP_MS = 10_000;
-
-/** How often each worker comes by; the purge keeps the sweeper's rhythm. */
-export function intervalsOf({ policy }: Pick<Engine, "policy">): Readonly<Record<WorkerName, number>> {
-  const { sweepIntervalMs, reconcileIntervalMs } = policy;
-  return { sweeper: sweepIntervalMs, reconciler: reconcileIntervalMs, purge: sweepIntervalMs };
-}

@@ -11,6 +11,7 @@ const CONFIG = fileURLToPath(new URL("configured.mjs", import.meta.url));
 
 describe("oncekey", () => {
   onEverySqlStore((given) => {
+    counts(given); // before those that let workers be seen
     shows(given);
     decides(given);
     ticks(given);
@@ -104,6 +105,25 @@ function shows<Tx>(given: () => Sql<Tx>): void {
     expect(await oncekey("show", url, ...ALICE, "--key", "nobody's")).toMatchObject({
       ...{ code: 1, stderr: expect.stringMatching(/There is no record/) },
     });
+  });
+}
+
+function counts<Tx>(given: () => Sql<Tx>): void {
+  test("stats tells how many there are, how old the oldest are, and which workers are at work", async () => {
+    const { store, url } = given();
+    await held(given(), "one", "two");
+    proceeded(await engineOn(store).engine.begin(requestFor("running")));
+    await store.beat("sweeper");
+    expect(JSON.parse((await oncekey("stats", url, "--json")).stdout)).toMatchObject({
+      byState: { in_progress: 1, unknown: 2, completed: 0 },
+      byDisposition: { hold: 2 },
+      ...{ oldestInProgressMs: expect.any(Number), oldestUnknownMs: expect.any(Number) },
+      ...{ endedNotPurged: 0, oldestEndedMs: null },
+      workers: { sweeper: "ok", purge: "absent" },
+    });
+    const { code, stdout } = await oncekey("stats", url);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^unknown \(hold\) +2$[\s\S]*^in_progress +\d+ s$[\s\S]*^sweeper +ok$/m);
   });
 }
 

@@ -266,6 +266,8 @@ describe.skipIf(!postgresIsHere())("the PostgreSQL store", () => {
       identities.map(async (identity) => (await store.read(identity)).record?.identity ?? null),
     );
     expect(left.filter((identity) => identity !== null)).toEqual(held);
+    const { endedNotPurged, oldestEndedMs } = await store.count();
+    expect([endedNotPurged, oldestEndedMs ?? -1]).toEqual([2, expect.toSatisfy((ms: number) => ms >= 0)]);
   });
 });
 

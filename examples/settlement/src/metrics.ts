@@ -28,6 +28,7 @@ function countersIn(registry: Registry) {
       "operation",
       "policy",
     ),
+    unattended: counter("no_upkeep", "Processes that claimed keys where no worker was seen"),
     failures: counter("failures", "Failures that no caller was waiting for"),
   };
 }
@@ -53,6 +54,8 @@ function countingOf(counters: Counters, event: EngineEvent): () => void {
       return () => counters.outside.inc({ operation: event.operation });
     case "ambiguity_overridden":
       return () => counters.overridden.inc({ operation: event.operation, policy: event.policy });
+    case "no_upkeep":
+      return () => counters.unattended.inc();
     case "failure":
       return () => counters.failures.inc();
   }

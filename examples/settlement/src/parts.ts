@@ -40,6 +40,8 @@ function partsOn<Tx, Settles extends Settling>(
   const engine = createEngine({ store: database.store, namespace: "settlement", ...settings });
   engine.subscribe((event) => {
     if (event.type === "failure") tell(`While ${event.what}:`, event.error);
+    if (event.type === "no_upkeep")
+      tell(`No ${event.missing.join(" or ")} was seen on this store. ${event.advice}`);
   });
   const timeoutMs = bankTimeoutMs ?? bankTimeoutWithin(engine.policy.requestTimeoutMs);
   const newId = randomUUID;

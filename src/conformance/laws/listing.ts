@@ -132,6 +132,22 @@ export const listingLaws: readonly StoreLaw[] = [
     },
   },
   {
+    id: "count/longest-overdue",
+    promise: "What waits for the purge is as old as the first end of a retention among it.",
+    needs: "purge",
+    async check(subject) {
+      const { store } = subject;
+      const before = await store.count();
+      const now = (await store.list({ limit: 1 })).now;
+      const overdueMs = (before.oldestEndedMs ?? 0) + 3_600_000;
+      for (const ms of [overdueMs, overdueMs / 2])
+        await insertNew(store, completed(subject, { retainUntil: { at: now - ms } }));
+      await insertNew(store, completed(subject, { retainUntil: { inMs: 600_000 } }));
+      await insertNew(store, inProgress(subject, { leaseUntil: { at: now - 2 * overdueMs } }));
+      isAge((await store.count()).oldestEndedMs, overdueMs, "the longest overdue one");
+    },
+  },
+  {
     id: "count/oldest-unfinished",
     promise: "The age of the oldest running one and of the oldest doubt is counted from its claim.",
     async check(subject) {
@@ -145,15 +161,16 @@ export const listingLaws: readonly StoreLaw[] = [
       await insertNew(store, unknown(subject, claimed(doubted)));
       await insertNew(store, completed(subject, claimed(2 * (running + doubted))));
       const after = await store.count();
-      const isAge = (ageMs: number | null, expected: number, what: string) => {
-        const right = ageMs !== null && ageMs >= expected && ageMs < expected + 600_000;
-        ok(right, `${what} is said to be ${ageMs} ms old, and not ${expected}`);
-      };
       isAge(after.oldestInProgressMs, running, "the oldest running one");
       isAge(after.oldestUnknownMs, doubted, "the oldest doubt");
     },
   },
 ];
+
+function isAge(ageMs: number | null, expected: number, what: string): void {
+  const right = ageMs !== null && ageMs >= expected && ageMs < expected + 600_000;
+  ok(right, `${what} is said to be ${ageMs} ms old, and not ${expected}`);
+}
 
 /** More than any subject holds. */
 const ALL = 100_000;

@@ -40,6 +40,7 @@ export async function count(ask: Ask, tables: Tables): Promise<Counts> {
     oldestInProgressMs: orNull("oldest_in_progress"),
     oldestUnknownMs: orNull("oldest_unknown"),
     endedNotPurged: numberIn(raw, "ended"),
+    oldestEndedMs: orNull("oldest_ended"),
   };
 }
 
@@ -149,22 +150,28 @@ function member(
   return value === undefined ? [] : [`strpos(head, ${add(memberOfHead(name, value), "text")}) > 0`];
 }
 
-/** Only the unfinished ones, which are few, are asked when they were claimed. */
+/** Only the unfinished ones, which are few, are asked when they were claimed; those put off, when they were to go. */
 function countText({ records }: Tables): string {
   const tally = (name: string, condition: string) => `count(*) FILTER (WHERE ${condition})::text AS ${name}`;
   const exact = PACKED_STATES.map((word) => tally(word, `state = '${word}'`));
   const isUnknown = amongStates((word) => isOfState(word, "unknown"));
   const age = (condition: string) =>
     `(max(clock.now) - min(${CLAIMED_AT}) FILTER (WHERE ${condition}))::text`;
+  const isOver = `${IS_ENDED} AND (due_at <= clock.now OR ${IS_POSTPONED})`;
+  const wasOver = `CASE WHEN ${IS_POSTPONED} THEN ${RETAINED_UNTIL} ELSE due_at END`;
   return `WITH ${CLOCK} SELECT ${exact.join(", ")}, ${tally("unknown", isUnknown)},
     ${age("state = 'in_progress'")} AS oldest_in_progress, ${age(isUnknown)} AS oldest_unknown,
-    ${tally("ended", `${IS_ENDED} AND (due_at <= clock.now OR ${IS_POSTPONED})`)}
+    ${tally("ended", isOver)},
+    (max(clock.now) - min(${wasOver}) FILTER (WHERE ${isOver}))::text AS oldest_ended
     FROM ${records} CROSS JOIN clock`;
 }
 
-/** Read by the text of its member, since a `tail` that is no JSON must not fail the count of all others. */
-const CLAIMED_AT = `coalesce(${claimedBy("at")}, updated_at + ${claimedBy("inMs")})`;
+const CLAIMED_AT = timeIn("claimed_at");
+const RETAINED_UNTIL = timeIn("retain_until");
 
-function claimedBy(member: "at" | "inMs"): string {
-  return `substring(tail from '"claimed_at":[{]"${member}":(-?[0-9]{1,16})[}]')::bigint`;
+/** Read by the text of its member, since a `tail` that is no JSON must not fail the count of all others. */
+function timeIn(name: "claimed_at" | "retain_until"): string {
+  const by = (member: "at" | "inMs") =>
+    `substring(tail from '"${name}":[{]"${member}":(-?[0-9]{1,16})[}]')::bigint`;
+  return `coalesce(${by("at")}, updated_at + ${by("inMs")})`;
 }

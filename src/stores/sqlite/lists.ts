@@ -68,7 +68,7 @@ export function countRecords(connection: SqliteConnection): Counts {
     records: integer(records, "count"),
     oldestAt: integer(oldest, "claimed_at"),
   }));
-  const { ended } = row(connection, COUNT_ENDED, [now]);
+  const { ended, first } = row(connection, COUNT_ENDED, [now]);
   const of = (column: "state" | "disposition", value: string) =>
     groups.filter((group) => group[column] === value);
   const sum = (some: typeof groups) => some.reduce((total, { records }) => total + records, 0);
@@ -90,6 +90,7 @@ export function countRecords(connection: SqliteConnection): Counts {
     oldestInProgressMs: oldestMs(of("state", "in_progress")),
     oldestUnknownMs: oldestMs(of("state", "unknown")),
     endedNotPurged: integer(ended, "count"),
+    oldestEndedMs: first === null ? null : now - integer(first, "retain_until"),
   };
 }
 
@@ -128,7 +129,7 @@ const ENDED = `SELECT rowid AS number, retain_until FROM oncekey_records
   WHERE ${ENDABLE} AND retain_until <= ? AND (retain_until, rowid) > (?, ?) ORDER BY retain_until, rowid LIMIT ?`;
 const COUNT = `SELECT state, disposition, count(*) AS records, min(claimed_at) AS oldest
   FROM oncekey_records GROUP BY state, disposition`;
-const COUNT_ENDED = `SELECT count(*) AS ended FROM oncekey_records WHERE ${ENDABLE} AND retain_until <= ?`;
+const COUNT_ENDED = `SELECT count(*) AS ended, min(retain_until) AS first FROM oncekey_records WHERE ${ENDABLE} AND retain_until <= ?`;
 const AUDITS = `SELECT actor, action, reason, state_before, state_after, at FROM oncekey_audit
   WHERE record_id = ? ORDER BY number`;
 const WORKERS = ["sweeper", "reconciler", "purge"] as const;

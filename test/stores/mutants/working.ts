@@ -169,6 +169,11 @@ export const workingMutants: readonly Mutant[] = [
     make: counts((all) => ({ ...all, endedNotPurged: 0 })),
   },
   {
+    fault: "what waits for the purge is said to wait since now",
+    killedBy: ["count/longest-overdue"],
+    make: counts((all) => ({ ...all, oldestEndedMs: all.oldestEndedMs === null ? null : 0 })),
+  },
+  {
     fault: "an old record is as young as its last change",
     killedBy: ["count/oldest-unfinished"],
     make: counts((all) => ({ ...all, oldestUnknownMs: 0 })),
