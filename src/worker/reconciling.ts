@@ -3,6 +3,7 @@ import { clock, type TransactionFlow } from "../engine/command.ts";
 import type { Context } from "../engine/context.ts";
 import type { Settler } from "../engine/settler.ts";
 import { noticeOutage } from "./away.ts";
+import { allEnded } from "./lanes.ts";
 import { listUnmet, type Met, nobodyMet } from "./listing.ts";
 import { BOUNDS, type Bounds } from "./loop.ts";
 import { type Ender, type Result, reconcileOne } from "./reconciler.ts";
@@ -55,10 +56,7 @@ export async function reconcileOnce<Tx>(
     counts.damaged = Math.max(counts.damaged, damaged);
     if (records.length === 0) return { ...counts, more: false };
     if (ending() || runtime.monotonicMs() >= untilMs) return { ...counts, more: true };
-    const lanes = await Promise.allSettled(
-      lanesOf(records).map((lane) => driver.drive(laneFlow(round, lane))),
-    );
-    for (const lane of lanes) if (lane.status === "rejected") throw lane.reason;
+    await allEnded(lanesOf(records).map((lane) => driver.drive(laneFlow(round, lane))));
   }
 }
 

@@ -1,10 +1,11 @@
 import type { InProgress, KeyRecord, RecordWrite } from "../core/record.ts";
 import { doubt, release, seen } from "../core/transition.ts";
 import { judgeDeath } from "../core/verdict.ts";
-import { clock, type Flow, replace } from "../engine/command.ts";
+import { type Flow, replace } from "../engine/command.ts";
 import type { Context } from "../engine/context.ts";
 import { noticeOutage } from "./away.ts";
-import { listUnmet, nobodyMet } from "./listing.ts";
+import { allEnded } from "./lanes.ts";
+import { listUnmet, type Met, nobodyMet } from "./listing.ts";
 import { BOUNDS, type Bounds } from "./loop.ts";
 
 /** What one tick of the sweeper did. */
@@ -23,13 +24,15 @@ export interface Swept {
 
 /**
  * Judges attempts that were not heard of for the lease and the grace: released where it is proved that nothing
- * happened, `unknown` where it is not; batch after batch while there are any and time. Any number of sweepers may run at
- * once: each move is a compare-and-set. One that cannot be judged is met once in a tick and stands in nobody's way.
+ * happened, `unknown` where it is not; batch after batch while there are any and time, a few of a batch at once. Any
+ * number of sweepers may run at once: each move is a compare-and-set. One that cannot be judged is met once in a tick and
+ * stands in nobody's way.
  */
-export function* sweepFlow<Tx>(context: Context<Tx>, bounds: Partial<Bounds> = {}): Flow<Swept> {
+export async function sweepOnce<Tx>(context: Context<Tx>, bounds: Partial<Bounds> = {}): Promise<Swept> {
+  const { driver, runtime, policy } = context;
   const { limit, forMs, ending } = { ...BOUNDS, ...bounds };
-  const { sweepGraceMs: graceMs } = context.policy;
-  const untilMs = (yield* clock()) + forMs;
+  const { sweepGraceMs: graceMs } = policy;
+  const untilMs = runtime.monotonicMs() + forMs;
   const wanted = {
     query: (asked: number) => ({ kind: "stale" as const, graceMs, limit: asked }),
     mine,
@@ -37,18 +40,42 @@ export function* sweepFlow<Tx>(context: Context<Tx>, bounds: Partial<Bounds> = {
   };
   const met = nobodyMet();
   const counts = { released: 0, doubted: 0, passed: 0, failed: 0, damaged: 0 };
+  const isOver = () => ending() || runtime.monotonicMs() >= untilMs;
   const heard = noticeOutage();
   for (;;) {
-    const { records, damaged } = yield* listUnmet(wanted, met);
+    const { records, damaged } = await driver.drive(listUnmet(wanted, met));
     counts.damaged = Math.max(counts.damaged, damaged);
     if (records.length === 0) return { ...counts, more: false };
-    for (const record of records) {
-      if (ending() || (yield* clock()) >= untilMs) return { ...counts, more: true };
-      met.add(record);
-      const { result, error } = yield* sweepOne(context, record);
-      counts[result]++;
-      heard(error);
-    }
+    const left = [...records];
+    const batch = { context, left, isOver, met, counts, heard };
+    await allEnded(Array.from({ length: LANES }, () => driver.drive(laneFlow(batch))));
+    if (left.length > 0) return { ...counts, more: true };
+  }
+}
+
+/** So many records are written at once: commits that come together share the disk's time; the pool is left to others. */
+const LANES = 4;
+
+/** What the lanes of one batch have between them. */
+interface Batch<Tx> {
+  readonly context: Context<Tx>;
+  /** The records that no lane has taken, in their order. */
+  readonly left: InProgress[];
+  readonly isOver: () => boolean;
+  readonly met: Met;
+  readonly counts: Record<One["result"], number>;
+  readonly heard: ReturnType<typeof noticeOutage>;
+}
+
+function* laneFlow<Tx>({ context, left, isOver, met, counts, heard }: Batch<Tx>): Flow<void> {
+  for (;;) {
+    const [record] = left;
+    if (record === undefined || isOver()) return;
+    left.shift();
+    met.add(record);
+    const { result, error } = yield* sweepOne(context, record);
+    counts[result]++;
+    heard(error);
   }
 }
 

@@ -3,7 +3,7 @@ import type { Settling, WorkerName } from "../stores/store.ts";
 import { atWork } from "./at-work.ts";
 import { BOUNDS, type Bounds } from "./loop.ts";
 import { type Reconciled, reconcileOnce } from "./reconciling.ts";
-import { type Swept, sweepFlow } from "./sweeper.ts";
+import { type Swept, sweepOnce } from "./sweeper.ts";
 
 /** What one tick of each worker did. */
 export interface Ticks {
@@ -24,8 +24,7 @@ export async function sweep<Tx, Settles extends Settling>(
   engine: Engine<Tx, Settles>,
   bounds: Partial<Bounds> = {},
 ): Promise<Swept> {
-  const { context } = engine;
-  return await atWork(engine, "sweeper", () => context.driver.drive(sweepFlow(context, bounds)));
+  return await atWork(engine, "sweeper", () => sweepOnce(engine.context, bounds));
 }
 
 /** One tick of the purge: removes records whose retention is over, batch after batch while there are any and time. */

@@ -3,7 +3,7 @@ import { type Doubt, seen, takeOver } from "../../src/core/transition.ts";
 import { type Attempt, createAttempt } from "../../src/engine/attempt.ts";
 import { LeaseLost, OncekeyError } from "../../src/errors.ts";
 import type { Store } from "../../src/stores/store.ts";
-import { sweepFlow } from "../../src/worker/sweeper.ts";
+import { sweep } from "../../src/worker/tick.ts";
 import { until } from "../support/processes.ts";
 import {
   answerOf,
@@ -140,7 +140,7 @@ function judgedDead(given: () => Opened): void {
       const attempt = await died(store, request);
       const { engine } = engineOn(store, { sweepGrace: 1 });
       await until(async () => {
-        await engine.context.driver.drive(sweepFlow(engine.context));
+        await sweep(engine);
         return (await standing(store, request)).state === "unknown";
       });
       expect(await ENDINGS[end]?.(attempt)).toMatchObject({ kind: "kept", record: { state } });
