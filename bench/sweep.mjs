@@ -117,19 +117,19 @@ async function callsWithin(engine, ms, over = () => false) {
 async function fillStale(store, count) {
   let left = count;
   const line = async () => {
-    while (left-- > 0) await store.insert(staleWrite());
+    while (left > 0) await store.insert(staleWrite(LONG_AGO_MS + left--));
   };
   await Promise.all(Array.from({ length: CONNECTIONS }, line));
 }
 
-function staleWrite() {
+function staleWrite(leaseUntil) {
   const identity = { kind: "http", principal: "bench", key: randomUUID() };
   const bytes = (length) => new Uint8Array(randomBytes(length));
   return {
     ...{ state: "in_progress", identity, operation: "bench", effects: "transaction", attempt: "next" },
     fingerprint: { version: "value 1", salt: bytes(16), raw: bytes(32), canonical: bytes(32) },
     ...{ owner: randomUUID(), writeId: randomUUID(), steps: new Map(), reference: null, correlationId: null },
-    ...{ createdAt: { inMs: 0 }, claimedAt: { inMs: 0 }, leaseUntil: { at: LONG_AGO_MS } },
+    ...{ createdAt: { inMs: 0 }, claimedAt: { inMs: 0 }, leaseUntil: { at: leaseUntil } },
   };
 }
 

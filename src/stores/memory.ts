@@ -113,19 +113,32 @@ function withOwnBytes(row: StoredRow): StoredRow {
 }
 
 function due(kept: Kept, query: DueQuery, now: Instant): Listed {
-  const dueAt = (row: StoredRow): Instant | null => {
-    switch (query.kind) {
-      case "stale":
-        return row.lease_until === null ? null : row.lease_until + query.graceMs;
-      case "looks":
-        return row.disposition === "reconcile" ? row.next_look_at : null;
-    }
-  };
+  const { after, limit } = query;
+  const place = after && { due: after.dueAt, id: recordId(after.identity) };
+  const graceMs = query.kind === "stale" ? query.graceMs : 0;
   const overdue = [...kept.rows.values()]
-    .map((row) => ({ row, at: dueAt(row) ?? Number.POSITIVE_INFINITY }))
-    .filter(({ at }) => at <= now)
-    .sort((one, other) => one.at - other.at);
-  return listed(overdue.map(({ row }) => row).slice(0, query.limit), now);
+    .map((row) => ({ row, id: row.id, due: dueOf(row, query) ?? Number.POSITIVE_INFINITY }))
+    .filter((each) => each.due + graceMs <= now && (place === undefined || longestFirst(place, each) < 0))
+    .sort(longestFirst);
+  return listed(overdue.map(({ row }) => row).slice(0, limit), now);
+}
+
+function dueOf(row: StoredRow, { kind }: DueQuery): Instant | null {
+  switch (kind) {
+    case "stale":
+      return row.lease_until;
+    case "looks":
+      return row.disposition === "reconcile" ? row.next_look_at : null;
+  }
+}
+
+interface Overdue {
+  readonly due: Instant;
+  readonly id: Uint8Array;
+}
+
+function longestFirst(one: Overdue, other: Overdue): number {
+  return one.due - other.due || Buffer.compare(one.id, other.id);
 }
 
 function list(kept: Kept, query: ListQuery, now: Instant): Listed {

@@ -35,7 +35,7 @@ export interface Store {
   /** The record as last committed; it proves nothing about a write whose reply was lost. */
   read(identity: Identity): Promise<Looked>;
 
-  /** Up to `limit` records that a worker should look at, the longest overdue first; reads by an index only. */
+  /** Up to `limit` records that a worker should look at, the longest overdue first; reads by an index only, further pages too. */
   due(query: DueQuery): Promise<Listed>;
 
   /** Records for people, newest change first. */
@@ -169,11 +169,23 @@ export interface Looked {
   readonly now: Instant;
 }
 
-export type DueQuery =
+export type DueQuery = DueKind & {
+  readonly limit: number;
+  /** Continues after the last record of the page before, wherever that has gone meanwhile. */
+  readonly after?: DuePlace;
+};
+
+export type DueKind =
   /** `in_progress` whose lease lapsed `graceMs` ago or more. */
-  | { readonly kind: "stale"; readonly graceMs: number; readonly limit: number }
+  | { readonly kind: "stale"; readonly graceMs: number }
   /** `unknown` to be reconciled whose next look has come. */
-  | { readonly kind: "looks"; readonly limit: number };
+  | { readonly kind: "looks" };
+
+/** A place among what is due: its `leaseUntil` or `nextLookAt`, and among those of one instant the order of the store. */
+export interface DuePlace {
+  readonly dueAt: Instant;
+  readonly identity: Identity;
+}
 
 export interface ListQuery {
   readonly limit: number;

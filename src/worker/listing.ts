@@ -1,13 +1,15 @@
 import type { Identity, KeyRecord } from "../core/record.ts";
 import { due, type Flow } from "../engine/command.ts";
-import type { DueQuery, Listed } from "../stores/store.ts";
+import type { DueKind, DuePlace, Listed } from "../stores/store.ts";
 
-/** The records that a tick has met: each is handled once in it, and one that could not be moved hides no other. */
+/** How far a tick has come in what is due, and whom it has met: each is handled once in it, and hides no other. */
 export interface Met {
   readonly has: (record: KeyRecord) => boolean;
   readonly add: (record: KeyRecord) => void;
-  /** How many of them stood in front of the others when it was listed last. */
-  inFront: number;
+  /** Behind whom the next page begins. */
+  after: DuePlace | null;
+  /** Nothing is behind the last page. */
+  atEnd: boolean;
 }
 
 export function nobodyMet(): Met {
@@ -15,7 +17,8 @@ export function nobodyMet(): Met {
   return {
     has: ({ identity }) => names.has(nameOf(identity)),
     add: ({ identity }) => void names.add(nameOf(identity)),
-    inFront: 0,
+    after: null,
+    atEnd: false,
   };
 }
 
@@ -26,33 +29,56 @@ function nameOf(identity: Identity): string {
 
 /** What to list. */
 export interface Wanted<Mine extends KeyRecord> {
-  readonly query: (limit: number) => DueQuery;
-  /** Records that are somebody else's count as met. */
+  readonly query: DueKind;
+  /** Records that are somebody else's are passed over. */
   readonly mine: (record: KeyRecord) => record is Mine;
+  /** Records asked for at a time. */
   readonly limit: number;
+  /** True once the tick's time is up. */
+  readonly isOver: () => boolean;
 }
 
 /**
- * Up to `limit` records that are due and that this tick has not met. However many that it has met stand in front (up to
- * MOST_ASKED), they are listed along and passed over.
+ * The next records that are due and that this tick has not met; none where there are none left, or the time is up. However
+ * many others stand in front, they are passed page by page, each page twice as long as the one before.
  */
 export function* listUnmet<Mine extends KeyRecord>(
-  { query, mine, limit }: Wanted<Mine>,
+  { query, mine, limit, isOver }: Wanted<Mine>,
   met: Met,
 ): Flow<{ readonly records: readonly Mine[] } & Pick<Listed, "damaged">> {
-  for (;;) {
-    const asked = Math.min(MOST_ASKED, limit + 2 * met.inFront);
-    const { records, damaged } = yield* due(query(asked));
-    const unmet: Mine[] = [];
-    for (const record of records) {
-      if (met.has(record)) continue;
-      if (mine(record)) unmet.push(record);
-      else met.add(record);
-    }
-    met.inFront = records.length - unmet.length;
-    const all = records.length + damaged < asked || asked === MOST_ASKED;
-    if (unmet.length > 0 || all) return { records: unmet.slice(0, limit), damaged };
+  let damaged = 0;
+  for (let asked = limit; !met.atEnd; asked = Math.max(limit, Math.min(2 * asked, MOST_ASKED))) {
+    const place = met.after === null ? {} : { after: met.after };
+    const page = yield* due({ ...query, limit: asked, ...place });
+    damaged += page.damaged;
+    met.atEnd = page.records.length < asked;
+    met.after = placeOf(page.records.at(-1)) ?? met.after;
+    const records = page.records.filter(mine).filter((record) => !met.has(record));
+    if (records.length > 0 || isOver()) return { records, damaged };
   }
+  return { records: [], damaged };
 }
 
-const MOST_ASKED = 10_000;
+/** Records may be large: so many are held in memory at a time. */
+const MOST_ASKED = 1_000;
+
+function placeOf(record: KeyRecord | undefined): DuePlace | null {
+  if (record === undefined) return null;
+  const dueAt = dueAtOf(record);
+  if (dueAt === null)
+    throw new Error(`The store listed a record (${record.state}) as due that has no time for it.`);
+  return { dueAt, identity: record.identity };
+}
+
+function dueAtOf(record: KeyRecord) {
+  switch (record.state) {
+    case "in_progress":
+      return record.leaseUntil;
+    case "unknown":
+      return record.nextLookAt;
+    case "released":
+    case "completed":
+    case "failed_permanent":
+      return null;
+  }
+}

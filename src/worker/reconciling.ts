@@ -50,12 +50,13 @@ export async function reconcileOnce<Tx>(
   };
   const mine = (record: KeyRecord): record is Unknown =>
     record.state === "unknown" && (settlers.has(record.operation) || hasKnownSteps(steps, record));
-  const query = (asked: number) => ({ kind: "looks" as const, limit: asked });
+  const isOver = () => ending() || runtime.monotonicMs() >= untilMs;
+  const wanted = { query: { kind: "looks" }, mine, limit, isOver } as const;
   for (;;) {
-    const { records, damaged } = await driver.drive(listUnmet({ query, mine, limit }, met));
-    counts.damaged = Math.max(counts.damaged, damaged);
-    if (records.length === 0) return { ...counts, more: false };
-    if (ending() || runtime.monotonicMs() >= untilMs) return { ...counts, more: true };
+    const { records, damaged } = await driver.drive(listUnmet(wanted, met));
+    counts.damaged += damaged;
+    if (records.length === 0) return { ...counts, more: !met.atEnd };
+    if (isOver()) return { ...counts, more: true };
     await allEnded(lanesOf(records).map((lane) => driver.drive(laneFlow(round, lane))));
   }
 }

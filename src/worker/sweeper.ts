@@ -33,19 +33,15 @@ export async function sweepOnce<Tx>(context: Context<Tx>, bounds: Partial<Bounds
   const { limit, forMs, ending } = { ...BOUNDS, ...bounds };
   const { sweepGraceMs: graceMs } = policy;
   const untilMs = runtime.monotonicMs() + forMs;
-  const wanted = {
-    query: (asked: number) => ({ kind: "stale" as const, graceMs, limit: asked }),
-    mine,
-    limit,
-  };
+  const isOver = () => ending() || runtime.monotonicMs() >= untilMs;
+  const wanted = { query: { kind: "stale", graceMs }, mine, limit, isOver } as const;
   const met = nobodyMet();
   const counts = { released: 0, doubted: 0, passed: 0, failed: 0, damaged: 0 };
-  const isOver = () => ending() || runtime.monotonicMs() >= untilMs;
   const heard = noticeOutage();
   for (;;) {
     const { records, damaged } = await driver.drive(listUnmet(wanted, met));
-    counts.damaged = Math.max(counts.damaged, damaged);
-    if (records.length === 0) return { ...counts, more: false };
+    counts.damaged += damaged;
+    if (records.length === 0) return { ...counts, more: !met.atEnd };
     const left = [...records];
     const batch = { context, left, isOver, met, counts, heard };
     await allEnded(Array.from({ length: LANES }, () => driver.drive(laneFlow(batch))));

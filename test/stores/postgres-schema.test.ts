@@ -137,6 +137,8 @@ describe.skipIf(!postgresIsHere())("the PostgreSQL store's migrations", () => {
   });
 });
 
+const AFTER = { dueAt: 1_000_000_000_000, identity: httpIdentity("the last one of a page") };
+
 describe.skipIf(!postgresIsHere())("the PostgreSQL store's statements", () => {
   let database: TestDatabase;
   beforeAll(async () => {
@@ -156,6 +158,16 @@ describe.skipIf(!postgresIsHere())("the PostgreSQL store's statements", () => {
       (store) => store.due({ kind: "stale", graceMs: 1_000, limit: 100 }),
     ],
     ["looks", "oncekey_records_due", (store) => store.due({ kind: "looks", limit: 100 })],
+    [
+      "further stale ones",
+      "oncekey_records_due",
+      (store) => store.due({ kind: "stale", graceMs: 1_000, limit: 100, after: AFTER }),
+    ],
+    [
+      "further looks",
+      "oncekey_records_due",
+      (store) => store.due({ kind: "looks", limit: 100, after: AFTER }),
+    ],
     ["purge", "oncekey_records_due", (store) => store.purge(100)],
   ];
   test.each(byIndex)(

@@ -1,7 +1,7 @@
-import { ok, rejects } from "node:assert/strict";
+import { fail, ok, rejects } from "node:assert/strict";
 import type { Identity } from "../../core/record.ts";
 import { RecordCorrupt } from "../../errors.ts";
-import { completed, freshWord, inProgress, nowOf, unknown } from "../draft.ts";
+import { completed, freshIdentity, freshWord, inProgress, nowOf, unknown } from "../draft.ts";
 import { insertNew, stands } from "../expectation.ts";
 import { same } from "../same.ts";
 import type { StoreLaw, StoreSubject } from "../subject.ts";
@@ -59,6 +59,28 @@ export const damageLaws: readonly StoreLaw[] = [
     },
   },
   {
+    id: "damage/is-counted-once",
+    promise: "Of pages of what is due, each counts the damaged ones before its last record, and no other.",
+    needs: "damage",
+    async check(subject) {
+      const { store } = subject;
+      const records = [];
+      for (const n of [0, 1, 2, 3])
+        records.push(await insertNew(store, inProgress(subject, { leaseUntil: { at: LONGER_AGO + n } })));
+      for (const n of [0, 3]) await damaged(subject, records[n]?.identity ?? fail("four were made"));
+      const start = { dueAt: LONGER_AGO - 1, identity: freshIdentity(subject) };
+      const first = { kind: "stale", graceMs: 0, limit: 2, after: start } as const;
+      const whole = await store.due({ ...first, limit: ALL });
+      const page = await store.due(first);
+      const owners = page.records.map(({ owner }) => owner);
+      same(owners, [records[1]?.owner, records[2]?.owner], "the records of the first page");
+      same(page.damaged, 1, "the damaged ones of the first page");
+      const after = { dueAt: LONGER_AGO + 2, identity: records[2]?.identity ?? fail("four were made") };
+      const rest = await store.due({ ...first, limit: ALL, after });
+      same(rest.damaged, whole.damaged - 1, "the damaged ones behind the first page");
+    },
+  },
+  {
     id: "damage/stops-nothing",
     promise: "Counting, purging and writing other records go on beside a damaged one.",
     needs: "damage",
@@ -77,6 +99,9 @@ export const damageLaws: readonly StoreLaw[] = [
     },
   },
 ];
+
+/** Longer ago than what is due to other laws. */
+const LONGER_AGO = 900_000_000_000;
 
 /** More than any subject holds. */
 const ALL = 100_000;

@@ -125,6 +125,35 @@ export const dueLaws: readonly StoreLaw[] = [
     },
   },
   {
+    id: "due/pages-follow-on",
+    promise:
+      "Pages show everything that is due once and in its order, many of one instant too, whatever becomes of what was shown.",
+    async check(subject) {
+      const { store } = subject;
+      for (const n of [0, 1, 1, 1, 1, 2]) {
+        const at = { at: LONG_AGO.at + n };
+        await insertNew(store, inProgress(subject, { leaseUntil: at }));
+        await insertNew(store, unknown(subject, { nextLookAt: at }));
+      }
+      for (const query of [{ kind: "stale", graceMs: 0 }, { kind: "looks" }] as const) {
+        const whole = ownersIn(await store.due({ ...query, limit: ALL }));
+        for (const limit of [1, 2, 4])
+          same(
+            (await paged(store, { ...query, limit }, whole.length)).map(({ owner }) => owner),
+            whole,
+            `all pages of what is due (${query.kind}), ${limit} at a time`,
+          );
+        const moving = async (last: KeyRecord) =>
+          void (await replaceSeen(store, last, completed(subject, { identity: last.identity })));
+        same(
+          (await paged(store, { ...query, limit: 4 }, whole.length, moving)).map(({ owner }) => owner),
+          whole,
+          `all pages of what is due (${query.kind}), where the last one of each was finished before the next`,
+        );
+      }
+    },
+  },
+  {
     id: "due/comes-by-itself",
     promise:
       "A lease lapses and a look comes by the store's clock alone, at the moment that the record names.",
@@ -175,15 +204,36 @@ function namesIn({ records }: Listed, { principal }: Keys): readonly string[] {
     .map(({ identity }) => identity.key);
 }
 
+const ownersIn = ({ records }: Listed) => records.map(({ owner }) => owner);
+
+/** Page after page until one is empty; more than there can be is an endless list. */
+async function paged(
+  store: Store,
+  query: DueQuery,
+  most: number,
+  between: (last: KeyRecord) => Promise<void> = async () => {},
+): Promise<readonly KeyRecord[]> {
+  const shown: KeyRecord[] = [];
+  for (let after: DueQuery["after"]; shown.length <= most; ) {
+    const { records } = await store.due(after === undefined ? query : { ...query, after });
+    const last = records.at(-1);
+    if (last === undefined) return shown;
+    shown.push(...records);
+    after = { dueAt: dueTimeOf(last), identity: last.identity };
+    await between(last);
+  }
+  fail(`pages of what is due (${query.kind}) go on after all ${most} were shown`);
+}
+
 const ascending = (one: Instant, other: Instant) => one - other;
 
 function overdueTimes({ records }: Listed): readonly Instant[] {
-  return records.map((record) => {
-    const { leaseUntil = null, nextLookAt = null } = { leaseUntil: null, nextLookAt: null, ...record };
-    return (
-      leaseUntil ?? nextLookAt ?? fail(`a record in state ${record.state} is due and has no time for it`)
-    );
-  });
+  return records.map(dueTimeOf);
+}
+
+function dueTimeOf(record: KeyRecord): Instant {
+  const { leaseUntil = null, nextLookAt = null } = { leaseUntil: null, nextLookAt: null, ...record };
+  return leaseUntil ?? nextLookAt ?? fail(`a record in state ${record.state} is due and has no time for it`);
 }
 
 async function comes(

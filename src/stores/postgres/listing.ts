@@ -88,11 +88,17 @@ function dueStatement({ records }: Tables, query: DueQuery, damaged: Damaged): S
     }
   };
   const { state, until } = overdue();
+  const { after } = query;
+  const place = () =>
+    after === undefined
+      ? ""
+      : ` AND (due_at, id) > (${add(after.dueAt, "bigint")}, ${add(recordId(after.identity), "bytea")})`;
   const text = `WITH ${CLOCK}, found AS (
       SELECT * FROM ${records} WHERE state = '${state}'
-        AND due_at <= (SELECT now FROM clock) ${until}${without(damaged, add)}
-      ORDER BY due_at LIMIT ${add(query.limit, "bigint")})
-    SELECT ${NOW}, ${toldOrNull()} AS told FROM clock LEFT JOIN found ON true ORDER BY found.due_at`;
+        AND due_at <= (SELECT now FROM clock) ${until}${place()}${without(damaged, add)}
+      ORDER BY due_at, id LIMIT ${add(query.limit, "bigint")})
+    SELECT ${NOW}, ${toldOrNull()} AS told FROM clock LEFT JOIN found ON true
+    ORDER BY found.due_at, found.id`;
   return { text, values };
 }
 

@@ -7,15 +7,30 @@ import { readClock, readRecords } from "./records.ts";
 /** What a worker should look at, the longest overdue first. */
 export function listDue(connection: SqliteConnection, query: DueQuery): Listed {
   const now = readClock(connection);
-  const { limit } = query;
+  const { after, limit } = query;
+  const [conditions, column, untilMs] = overdue(query, now);
+  const place = after === undefined ? [] : [after.dueAt, recordId(after.identity)];
+  const behind = after === undefined ? "" : ` AND (${column}, id) > (?, ?)`;
+  // In ORDER BY a column bears its table: alone it would name the text that is selected.
+  const where = `WHERE ${conditions} AND ${column} <= ?${behind}`;
+  const found = readRecords(connection, {
+    conditions: `${where} ORDER BY oncekey_records.${column}, id`,
+    parameters: [untilMs, ...place],
+    limit,
+  });
+  return { ...found, now };
+}
+
+/** The conditions are those of an index each. */
+function overdue(
+  query: DueQuery,
+  now: Instant,
+): readonly [conditions: string, column: string, untilMs: number] {
   switch (query.kind) {
     case "stale":
-      return {
-        ...readRecords(connection, { conditions: STALE, parameters: [now - query.graceMs], limit }),
-        now,
-      };
+      return ["state = 'in_progress'", "lease_until", now - query.graceMs];
     case "looks":
-      return { ...readRecords(connection, { conditions: LOOKS, parameters: [now], limit }), now };
+      return ["state = 'unknown' AND disposition = 'reconcile'", "next_look_at", now];
   }
 }
 
@@ -121,10 +136,6 @@ export function listBeats(connection: SqliteConnection): readonly Beat[] {
 /** Held unknowns end by time; others only by somebody's verdict. The index `oncekey_ended` has the same words. */
 export const ENDABLE = "state <> 'in_progress' AND (state <> 'unknown' OR disposition = 'hold')";
 
-// Columns in ORDER BY bear their table: alone they would name the texts that are selected.
-const STALE = "WHERE state = 'in_progress' AND lease_until <= ? ORDER BY oncekey_records.lease_until";
-const LOOKS =
-  "WHERE state = 'unknown' AND disposition = 'reconcile' AND next_look_at <= ? ORDER BY oncekey_records.next_look_at";
 const ENDED = `SELECT rowid AS number, retain_until FROM oncekey_records
   WHERE ${ENDABLE} AND retain_until <= ? AND (retain_until, rowid) > (?, ?) ORDER BY retain_until, rowid LIMIT ?`;
 const COUNT = `SELECT state, disposition, count(*) AS records, min(claimed_at) AS oldest

@@ -61,7 +61,7 @@ export function readClock(connection: SqliteConnection): Instant {
   return integer(now, "now");
 }
 
-/** Records of a query, as many as asked for: a row that cannot be read is counted and takes nobody's place. */
+/** Records of a query, as many as asked for: a row before the last of them that cannot be read is counted and takes nobody's place. */
 export function readRecords(
   connection: SqliteConnection,
   query: { readonly conditions: string; readonly parameters: readonly SqliteValue[]; readonly limit: number },
@@ -73,9 +73,10 @@ export function readRecords(
   for (let offset = 0; records.length < limit; offset += limit) {
     const page = rows(connection, sql, [...parameters, limit, offset]);
     for (const found of page) {
+      if (records.length === limit) break; // what is behind belongs to the next page
       const record = readable(found);
       if (record === null) damaged += 1;
-      else if (records.length < limit) records.push(record);
+      else records.push(record);
     }
     if (page.length < limit) break;
   }

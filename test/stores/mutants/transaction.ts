@@ -213,6 +213,17 @@ export const transactionMutants: readonly Mutant[] = [
     })),
   },
   {
+    fault: "a page counts damaged records that the next one counts too",
+    killedBy: ["damage/is-counted-once"],
+    make: verbs((store) => ({
+      due: async (query) => {
+        const { after: _, ...whole } = query;
+        const { damaged } = await store.due({ ...whole, limit: 100_000 });
+        return { ...(await store.due(query)), damaged };
+      },
+    })),
+  },
+  {
     fault: "a purge stops at a damaged record",
     of: "SQLite",
     killedBy: ["damage/stops-nothing"],

@@ -41,6 +41,30 @@ export const workingMutants: readonly Mutant[] = [
     make: dueFrom((store, query) => store.due({ ...query, limit: 100_000 })),
   },
   {
+    fault: "a page of what is due skips what was due at the instant of the last one",
+    killedBy: ["due/pages-follow-on"],
+    make: dueFrom(async (store, { after, ...query }) => {
+      const all = await store.due({ ...query, limit: 100_000 });
+      const rest = all.records.filter((record) => after === undefined || dueAt(record) > after.dueAt);
+      return { ...all, records: rest.slice(0, query.limit) };
+    }),
+  },
+  {
+    fault: "every page of what is due is the first one",
+    killedBy: ["due/pages-follow-on"],
+    make: dueFrom((store, { after: _, ...query }) => store.due(query)),
+  },
+  {
+    fault: "a page of what is due goes on behind the last record only while that one is due",
+    killedBy: ["due/pages-follow-on"],
+    make: dueFrom(async (store, { after, ...query }) => {
+      const all = await store.due({ ...query, limit: 100_000 });
+      const keys = all.records.map(({ identity }) => JSON.stringify(identity));
+      const from = after === undefined ? 0 : keys.indexOf(JSON.stringify(after.identity)) + 1;
+      return { ...all, records: all.records.slice(from, from + query.limit) };
+    }),
+  },
+  {
     fault: "what is due is judged by a clock that is ten seconds late",
     killedBy: ["due/comes-by-itself"],
     make: dueFrom(async (store, query) => {
