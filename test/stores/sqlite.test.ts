@@ -138,6 +138,20 @@ describe("a claim", () => {
     expect(version()).toEqual(before);
   });
 
+  test("after claim holds up nobody else of the process, though its caller never rests", async () => {
+    const { store } = await sqliteStoreForTest();
+    let answered = 0;
+    const others = Array.from({ length: 20 }, async () => {
+      for (let n = 0; n < 10; n += 1) await store.list({ limit: 1 });
+      answered += 1;
+    });
+    let claims = 0;
+    while (answered < others.length && claims < 5_000)
+      await store.insert(claimOf(httpIdentity(`restless ${claims++}`)));
+    expect(answered).toBe(others.length);
+    await Promise.all(others);
+  });
+
   test("never gets a number that was given before, not even to a record that is purged", async () => {
     const { store } = await sqliteStoreForTest();
     const record = await claimed(store);

@@ -25,8 +25,7 @@ export function turns(patience: Patience): Turns {
   const tried = async <T>(work: () => T, untilMs: number): Promise<T> => {
     for (let tries = 1; ; tries += 1) {
       await null; // whoever calls from within a transaction's unit comes after it
-      while (stretch.isLong()) await nextTurn();
-      stretch.begin();
+      await stretch.share();
       try {
         return work();
       } catch (error) {
@@ -55,13 +54,25 @@ const STRETCH_MS = 10;
 
 /**
  * How long this process has worked for the store since its event loop last turned. Asked right before each work and not
- * earlier, for many may have been called for at once; a lone one never waits.
+ * earlier, for many may have been called for at once; a lone one never waits. Once somebody waits, all others come behind:
+ * a caller that asks again as soon as it is answered would else be ahead of the rest for ever.
  */
 function workingStretch() {
   let sinceMs: number | null = null;
+  const waiting: (() => void)[] = [];
+  const isLong = () => sinceMs !== null && performance.now() - sinceMs >= STRETCH_MS;
+  const serveOne = () => {
+    if (isLong()) setImmediate(serveOne);
+    else waiting.shift()?.();
+  };
   return {
-    isLong: () => sinceMs !== null && performance.now() - sinceMs >= STRETCH_MS,
-    begin: () => {
+    share: async () => {
+      if (waiting.length > 0 || isLong()) {
+        await new Promise<void>((resolve) => {
+          waiting.push(resolve);
+          setImmediate(serveOne);
+        });
+      }
       if (sinceMs !== null) return;
       sinceMs = performance.now();
       setImmediate(() => {
@@ -69,12 +80,6 @@ function workingStretch() {
       });
     },
   };
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
 }
 
 function slept(durationMs: number): Promise<void> {
