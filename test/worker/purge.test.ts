@@ -16,9 +16,9 @@ describe("two purges at once, beside claims,", () => {
   onEverySqlStore((given) => {
     test("take every record whose retention is over once, in bounded statements, and no other; nobody gives way", async () => {
       const { store, other, url } = given();
-      const kept = await live(store);
       await store.insert(endedAt(httpIdentity("expired"), { at: 1_000_000_000_000 }));
       const look = await crowd(url);
+      const kept = await live(store);
       expect(await store.count()).toMatchObject({ endedNotPurged: EXPIRED });
 
       const over = { now: false };
