@@ -161,7 +161,7 @@ function many(given: () => Opened): void {
     const { engine } = engineOn(counted, GRACE);
     await due(store, 12);
     const swept = await sweep(engine, { limit: 5, ending: () => ending });
-    expect({ ...swept, most, underWay }).toMatchObject({ released: 6, more: true, most: 4, underWay: 0 });
+    expect({ ...swept, most, underWay }).toMatchObject({ released: 6, more: true, most: 2, underWay: 0 });
     expect(await sweep(engine)).toMatchObject({ released: 6, passed: 0, more: false });
     expect(written).toBe(12);
   });
