@@ -231,27 +231,27 @@ function refusalOf<Tx>({ context, name }: Performing<Tx>, failure: PermanentFail
   return codec<undefined>(`the refusal of ${name}`).encode(undefined);
 }
 
-/** Keeps what a call came to before anybody relies on it. */
+/** Keeps what a call came to before anybody relies on it, however late. Of an attempt that is over the listeners hear what it changed. */
 async function learnt<Tx>(performing: Performing<Tx>, fact: Learnt): Promise<void> {
-  if (isLate(performing)) return await learntLate(performing, fact);
-  const { attempt, gate, name } = performing;
-  const written = await gate.during(() => attempt.learn(learning(performing, fact)));
+  const { context, attempt, name } = performing;
+  const from = attempt.record().state;
+  const written = await keeping(performing, fact);
   if (written.kind === "lost")
     throw new LeaseLost(`The key was lost before the result of ${name} could be kept.`);
+  const to = written.record.state;
+  if (to !== from) tellLate(context, attempt, { from, to, reason: "A call's answer came late." });
 }
 
-/** Nobody waits for what an attempt learns that is over: who has taken the key over goes on, and the listeners hear of it. */
-async function learntLate<Tx>(performing: Performing<Tx>, fact: Learnt): Promise<void> {
+/** An ending that still waits for something else sees this, too, before it judges. */
+async function keeping<Tx>(performing: Performing<Tx>, fact: Learnt) {
   const { context, attempt, gate, name } = performing;
-  const { operation } = attempt;
-  const from = attempt.record().state;
   try {
-    // An ending that still waits for something else sees this, too, before it judges.
-    const written = await gate.during(() => attempt.learn(learning(performing, fact)));
-    if (written.kind === "lost" || written.record.state === from) return;
-    tellLate(context, attempt, { from, to: written.record.state, reason: "A call's answer came late." });
+    return await gate.during(() => attempt.learn(learning(performing, fact)));
   } catch (error) {
-    context.emit({ type: "failure", what: `bringing the late result of ${name} of ${operation}`, error });
+    // Where an attempt is over, its handler's throw is nobody's answer any more.
+    const what = `bringing the late result of ${name} of ${attempt.operation}`;
+    if (isLate(performing)) context.emit({ type: "failure", what, error });
+    throw error;
   }
 }
 

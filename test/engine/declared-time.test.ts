@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { DeclaredAttempt } from "../../src/engine/run-declared.ts";
+import type { Engine } from "../../src/engine/engine.ts";
+import type { DeclaredAttempt, DeclaredRequest } from "../../src/engine/run-declared.ts";
 import { OncekeyError } from "../../src/errors.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { faultyStore } from "../support/faulty-store.ts";
@@ -23,6 +24,21 @@ function held() {
     goOn = resolve;
   });
   return { until, goOn: () => goOn() };
+}
+
+/** A charge that is still on its way when its attempt is over, and what its handler hears in the end. */
+async function leftBehind(engine: Engine, request: DeclaredRequest) {
+  const { until: gate, goOn } = held();
+  let heard: Promise<unknown> = Promise.resolve();
+  await ran(engine, request, async ({ effect }) => {
+    const charged = effect("charge", REPEATABLE, async () => {
+      await gate;
+      return "late";
+    });
+    heard = charged.catch((error) => error);
+    return await charged;
+  });
+  return { request, goOn, heard };
 }
 
 function limits(given: () => Opened): void {
@@ -55,6 +71,31 @@ function limits(given: () => Opened): void {
     await becomes(store, request, "released");
     expect(ofType(events, "transition")).toMatchObject([{ by: "attempt", from: "unknown", to: "released" }]);
     expect(await ran(engine, request, work)).toEqual({ kind: "first", value: 1 });
+  });
+
+  test("whose result can no longer be kept tells its handler so, however late it comes", async () => {
+    const faulty = faultyStore(given().store);
+    const { engine, events } = engineOn(faulty.store, {
+      requestTimeout: 100,
+      storeTimeout: 100,
+      lease: "1s",
+    });
+    const overtaken = await leftBehind(engine, checkout("late, overtaken"));
+    const next = await ran(engine, overtaken.request, ({ effect }) =>
+      effect("charge", REPEATABLE, () => "next"),
+    );
+    expect(next).toEqual({ kind: "first", value: "next" });
+    overtaken.goOn();
+    expect(await overtaken.heard).toMatchObject({ code: "lease_lost" });
+    const unheard = await leftBehind(engine, checkout("late, store away"));
+    faulty.plan("replace", "every", "not_applied");
+    unheard.goOn();
+    expect(await unheard.heard).toMatchObject({ code: "store_unavailable" });
+    faulty.heal();
+    expect(ofType(events, "failure").at(-1)).toMatchObject({
+      what: expect.stringMatching(/late result of charge/),
+    });
+    expect(await checkedOut(given().store, unheard.request)).toMatchObject({ state: "unknown" });
   });
 
   test("that fails to be sent too late proves as much: the record is released", async () => {
