@@ -17,7 +17,7 @@ async function serve<Tx, Settles extends Settling>(
   configuration: Configuration,
 ): Promise<Running> {
   const { host, port, principals, workers } = configuration;
-  const metrics = createMetrics(engine);
+  const metrics = createMetrics(engine, { tell });
   await database.migrate();
   const { bankUrl, closeBank } = await findBank(configuration);
   const settling = settlingAt(bankUrl);

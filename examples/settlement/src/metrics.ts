@@ -1,9 +1,14 @@
 import type { Engine, EngineEvent, Settling } from "oncekey";
 import { Counter, Registry } from "prom-client";
+import { addGauges, type GaugeParts } from "./gauges.ts";
 
-/** Counts what the engine tells, for Prometheus; no key and no principal is in a label. */
-export function createMetrics<Tx, Settles extends Settling>(engine: Engine<Tx, Settles>): Registry {
+/** Counts what the engine tells, and shows what its store holds, for Prometheus; no key and no principal is in a label. */
+export function createMetrics<Tx, Settles extends Settling>(
+  engine: Engine<Tx, Settles>,
+  { tell, everyMs = 30_000 }: Pick<GaugeParts, "tell"> & Partial<GaugeParts>,
+): Registry {
   const registry = new Registry();
+  addGauges(engine, { registry, everyMs, tell });
   const counters = countersIn(registry);
   engine.subscribe((event) => countingOf(counters, event)());
   return registry;
