@@ -43,6 +43,9 @@ export {
   StoreUnavailable,
 } from "./errors.ts";
 export { CORS_LISTS, type CorsLists } from "./http/cors.ts";
+export { type PolicyDocument, policyDocument } from "./http/policy/document.ts";
+export type { OpenApiFragment } from "./http/policy/openapi.ts";
+export type { PolicyRoute } from "./http/policy/rules.ts";
 export type { Store, TransactionalStore } from "./stores/store.ts";
 export { createEngine, type Engine } from "./worker/engine.ts";
 export { type WorkerHealth, workersHealth } from "./worker/health.ts";
