@@ -36,6 +36,14 @@ export async function ruleProcess(fates: Fates, slot: Slot): Promise<void> {
     ];
     if (kinds.length > 0) await suffer(fates, slot, { kind: random.pick(kinds), points });
   }
+  await letGo(slot);
+}
+
+/** Until it answers: a slow process may have come to a point, and stopped or died there, just after it was given up. */
+async function letGo(slot: Slot): Promise<void> {
+  while (!(await armed(slot, { points: [], signal: "SIGSTOP" })))
+    if (await slot.isDead(0)) await slot.revive();
+    else slot.signal("SIGCONT");
 }
 
 /** Workers come past the rare points where attempts have died: with nothing else to die of, those would never be reached. */
@@ -109,7 +117,7 @@ async function armed(slot: Slot, order: Order): Promise<boolean> {
 async function pauseAt(fates: Fates, slot: Slot): Promise<void> {
   const points = chosen(fates.random, fates.plan.points);
   const point = await reaches(fates, slot, { points, signal: "SIGSTOP" });
-  if (point === null) slot.signal("SIGCONT");
+  if (point === null) await letGo(slot);
   else await pause(fates, slot);
 }
 
