@@ -17,6 +17,7 @@ export interface Fingerprint {
   readonly version: string;
   readonly salt: Uint8Array;
   readonly raw: Uint8Array;
+  /** 32 bytes; what follows them tells the members of the value apart, where a mismatch is to be explained by them. */
   readonly canonical: Uint8Array;
 }
 

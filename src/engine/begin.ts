@@ -9,7 +9,7 @@ import { read } from "./command.ts";
 import type { Context } from "./context.ts";
 import { doubtOfEarlier } from "./disclaim.ts";
 import type { Held } from "./ending.ts";
-import type { Outcome } from "./events.ts";
+import type { EngineEvent, Outcome } from "./events.ts";
 import {
   addFingerprint,
   BINDING,
@@ -18,6 +18,7 @@ import {
   type Recognisable,
   SALT_BYTES,
 } from "./fingerprint.ts";
+import { tellMismatch } from "./mismatch.ts";
 import { once } from "./once.ts";
 import { createOneCommitAttempt } from "./one-attempt.ts";
 import { rerunsOf } from "./override.ts";
@@ -40,6 +41,8 @@ export interface BeginRequest {
   readonly maxRunMs?: number;
   /** `one`: the claim is made in the effect's own commit, and nothing stands before (effects `transaction` only). */
   readonly commits?: Commits;
+  /** Nothing is protected: what would have become of the request is counted. */
+  readonly observed?: boolean;
 }
 
 /** In how many commits a local effect is claimed and made. */
@@ -56,11 +59,12 @@ const AT_THE_BEGINNING: ReadonlyMap<string, StepOf<Due>> = new Map([[BEGIN_STEP,
 
 /** The claim of a request as a flow asks for it. */
 export function askedFor<Tx>(
-  { runtime, policy }: Context<Tx>,
+  { runtime, policy, keyed }: Context<Tx>,
   request: BeginRequest,
   steps: ReadonlyMap<string, StepOf<Due>> = request.effectsBegin === true ? AT_THE_BEGINNING : NO_STEPS,
 ): Asked {
   const { identity, operation, effects, correlationId = null, onAmbiguous = "keep" } = request;
+  const fingerprint = keyed(request.fingerprint);
   const claim = {
     identity,
     operation,
@@ -70,12 +74,12 @@ export function askedFor<Tx>(
     owner: runtime.newId(),
     writeId: runtime.newId(),
     leaseMs: policy.leaseMs,
-    [BINDING]: once(() => bindFingerprint(request.fingerprint, runtime.randomBytes(SALT_BYTES))),
+    [BINDING]: once(() => bindFingerprint(fingerprint, runtime.randomBytes(SALT_BYTES))),
   };
   addFingerprint(claim);
   return {
     claim,
-    match: (record) => matchFingerprint(request.fingerprint, record.fingerprint),
+    match: (record) => matchFingerprint(fingerprint, record.fingerprint),
     onAmbiguous,
     newId: runtime.newId,
     heldRetainMs: policy.unknownRetentionMs,
@@ -107,15 +111,17 @@ async function claimedBy<Tx>(
   asked: Asked,
   { claiming, undo }: Claiming,
 ): Promise<Begun<Tx>> {
-  const { operation } = request;
   const { runtime, policy, emit } = context;
   const startedMs = runtime.monotonicMs();
   try {
     const claimed = await claiming({ untilMs: startedMs + policy.storeTimeoutMs, tries: CLAIM_TRIES });
     tellMoves(context, claimed.moved);
     for (const override of rerunsOf(request, claimed.moved)) await context.tellOverride(override);
-    emit({ type: "request", operation, outcome: outcomeOf(claimed) });
-    if (claimed.kind === "final") return claimed.decision;
+    emit(counted(request, outcomeOf(claimed)));
+    if (claimed.kind === "final") {
+      tellMismatch(context, request, claimed.decision);
+      return claimed.decision;
+    }
     const attempt = adopt(context, claimed.record, startedMs, request.maxRunMs);
     if (!context.draining()) return { kind: "proceed", attempt };
     await giveBack(attempt, claimed.record, undo);
@@ -143,14 +149,11 @@ async function giveBack<Tx>(attempt: Attempt<Tx>, record: InProgress, undo: Undo
 }
 
 /** A store out of reach and a damaged record are answers; any other error is thrown. */
-export function answeredFailure<Tx>(
-  { emit }: Context<Tx>,
-  { operation, identity }: BeginRequest,
-  error: unknown,
-): Answered {
+export function answeredFailure<Tx>({ emit }: Context<Tx>, request: BeginRequest, error: unknown): Answered {
+  const { operation, identity } = request;
   if (passes(error) || isSchemaMissing(error)) {
     emit({ type: "failure", what: `claiming a key for ${operation}`, error });
-    emit({ type: "request", operation, outcome: "store_unavailable" });
+    emit(counted(request, "store_unavailable"));
     return { kind: "store_unavailable", error };
   }
   if (!(error instanceof RecordCorrupt)) throw error;
@@ -206,6 +209,11 @@ function adopt<Tx>(
   });
   context.running.add(attempt);
   return attempt;
+}
+
+/** How one request counts. */
+function counted({ operation, observed }: BeginRequest, outcome: Outcome): EngineEvent {
+  return { type: "request", operation, outcome, ...(observed === true ? { observed } : {}) };
 }
 
 /** What of a claim is counted: how it went, and which records it moved on its way. */

@@ -3,6 +3,7 @@ import type { Attempt } from "./attempt.ts";
 import type { Disclaim } from "./disclaim.ts";
 import type { Driver } from "./driver.ts";
 import type { EngineEvent } from "./events.ts";
+import type { Keyed } from "./keyring.ts";
 import type { TellOverride } from "./override.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Watch } from "./watch.ts";
@@ -23,4 +24,6 @@ export interface Context<Tx> {
   readonly disclaim: Disclaim;
   readonly watch: Watch;
   readonly tellOverride: TellOverride;
+  /** Fingerprints are keyed by it where there is a secret. */
+  readonly keyed: Keyed;
 }

@@ -13,6 +13,7 @@ import type { Context } from "./context.ts";
 import { createDisclaim } from "./disclaim.ts";
 import { createDriver } from "./driver.ts";
 import { createEvents, type Listener } from "./events.ts";
+import { type FingerprintKey, fingerprintKeyring } from "./keyring.ts";
 import { createTellOverride } from "./override.ts";
 import type { Returned } from "./returned.ts";
 import type { TransactionAttempt, TransactionRequest } from "./run.ts";
@@ -26,6 +27,11 @@ export interface EngineSettings extends PolicySettings {
   /** Part of every downstream key: two services that share a provider's account must differ in it. */
   readonly namespace?: string;
   readonly listeners?: readonly Listener[];
+  /**
+   * Keys the fingerprints of requests besides their salt, so that whoever reads the store cannot guess what was sent.
+   * The first key signs, all verify; a record whose key is gone is refused with `fingerprint_unverifiable`.
+   */
+  readonly fingerprintSecret?: readonly FingerprintKey[];
   /** Says that losing every record with the process is acceptable; production refuses such a store without it. */
   readonly allowMemoryStore?: boolean;
   /** Whether this is production; `NODE_ENV` where nothing is said. */
@@ -89,7 +95,11 @@ export function createEngine<Tx, Settles extends Settling>(
   let draining = false;
   const context: Context<Tx> = {
     ...{ ...shared, namespace, draining: () => draining, disclaim: createDisclaim(shared) },
-    ...{ watch, tellOverride: createTellOverride(parts) },
+    ...{
+      watch,
+      tellOverride: createTellOverride(parts),
+      keyed: fingerprintKeyring(options.fingerprintSecret),
+    },
     running: new Set(),
     beginning: new Set(),
   };
@@ -135,7 +145,7 @@ async function drained<Tx>({ running, beginning, runtime }: Context<Tx>, drainMs
 const DRAIN_POLL_MS = 20;
 
 function policyOf(options: EngineSettings): Policy {
-  const { namespace, listeners, allowMemoryStore, production, runtime, ...rest } = options;
+  const { namespace, listeners, fingerprintSecret, allowMemoryStore, production, runtime, ...rest } = options;
   const settings: PolicySettings & { store?: unknown } = rest;
   const { store, ...durations } = settings;
   const settled = settlePolicy(durations);

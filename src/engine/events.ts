@@ -16,7 +16,29 @@ export type Outcome =
   | "unprotected";
 
 export type EngineEvent =
-  | { readonly type: "request"; readonly operation: string; readonly outcome: Outcome }
+  /** `observed`: counted only, on a route that runs unprotected until it is switched on. */
+  | {
+      readonly type: "request";
+      readonly operation: string;
+      readonly outcome: Outcome;
+      readonly observed?: boolean;
+    }
+  /** A key came again with another request. No client is told what differs. */
+  | {
+      readonly type: "mismatch";
+      readonly operation: string;
+      readonly identity: Identity;
+      /** Of the record that stands. */
+      readonly attempt: number;
+      /**
+       * The top-level members of its JSON document that the first request had otherwise, or had not: none where the
+       * method, the path, the query or a header differs. `null` where it cannot be told.
+       */
+      readonly members: readonly string[] | null;
+      /** How many members the first request had that this one has not; their names are not kept. */
+      readonly missing: number;
+      readonly observed: boolean;
+    }
   /** An attempt found that it no longer owns its key. */
   | {
       readonly type: "lease_lost";

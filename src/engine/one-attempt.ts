@@ -20,6 +20,7 @@ import type { Context } from "./context.ts";
 import { unused } from "./disclaim.ts";
 import { downstreamKey } from "./downstream-key.ts";
 import type { EngineEvent } from "./events.ts";
+import { tellMismatch } from "./mismatch.ts";
 import { addNumber, NUMBERED } from "./numbered.ts";
 import { once } from "./once.ts";
 import { type OneCommitted, oneCommitFlow } from "./one-commit.ts";
@@ -247,6 +248,7 @@ function tell<Tx>(context: Context<Tx>, request: BeginRequest, { end, moved }: O
       ? outcomeOf({ kind: "final", decision: end.answered, moved })
       : outcomeOf({ kind: "claimed", moved });
   context.emit({ type: "request", operation, outcome });
+  if (end.kind === "answered") tellMismatch(context, request, end.answered);
 }
 
 /** One request counts once, whatever becomes of it. */

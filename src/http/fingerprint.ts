@@ -4,6 +4,8 @@ import { lengthPrefixed } from "../core/key.ts";
 import { type Pointer, parsePointer } from "../core/pointer.ts";
 import type { Material, Recognisable } from "../engine/fingerprint.ts";
 import { headerNames } from "../engine/header-policy.ts";
+import { taggable } from "../engine/member-tags.ts";
+import { once } from "../engine/once.ts";
 import { sha256 } from "../engine/sha256.ts";
 import { ConfigurationError } from "../errors.ts";
 import type { Exchange } from "./exchange.ts";
@@ -79,12 +81,17 @@ function material(rule: FingerprintRule, exchange: Exchange, body: Uint8Array): 
   const headers = rule.headers.flatMap((name) => [name, lengthPrefixed(exchange.header(name))]);
   const head = [method.toUpperCase(), path, mediaType(exchange), ...headers];
   const bytes = bodyDigest("bytes", body);
-  let canonical: Uint8Array | undefined;
+  const value = once(() => jsonOf(rule, exchange, body));
+  const canonicalBody = () => {
+    const text = value();
+    return text === null ? bytes : bodyDigest("value", text);
+  };
   return {
     raw: digest([...head, query], bytes),
-    canonical: () => {
-      canonical ??= digest([...head, sortedQuery(query)], valueDigest(rule, exchange, body) ?? bytes);
-      return canonical;
+    canonical: once(() => digest([...head, sortedQuery(query)], canonicalBody())),
+    members: () => {
+      const text = value();
+      return text === null ? null : taggable(text);
     },
   };
 }
@@ -99,12 +106,12 @@ function bodyDigest(kind: "bytes" | "value", body: Uint8Array | string): Uint8Ar
   return sha256(Buffer.concat([Buffer.from(`${kind}:`), body]));
 }
 
-/** Of the value that the body is, or `null` for what is no JSON document in UTF-8: it is compared by its bytes. */
-function valueDigest(rule: FingerprintRule, exchange: Exchange, body: Uint8Array): Uint8Array | null {
+/** The value that the body is, or `null` for what is no JSON document in UTF-8: it is compared by its bytes. */
+function jsonOf(rule: FingerprintRule, exchange: Exchange, body: Uint8Array): string | null {
   if (rule.mode === "raw" || !isJson(exchange) || !isUtf8(body)) return null;
   const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(body);
   const document = canonicalJson(text, { ignore: rule.ignore });
-  return document.kind === "canonical" ? bodyDigest("value", document.text) : null;
+  return document.kind === "canonical" ? document.text : null;
 }
 
 /** Sorted by name, repeats in their own order; a name and a value stay apart whatever is in them. */

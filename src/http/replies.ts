@@ -21,7 +21,7 @@ export function replyToAnswered(answered: Answered): Reply {
     case "unverifiable":
       return problem("fingerprint_unverifiable", {
         detail:
-          "The first request was recorded under a rule that this server does not know. Nothing was run.",
+          "The first request was recorded under a rule or a key that this server does not know. Nothing was run.",
         first: answered.record,
       });
     case "outcome_unknown":

@@ -173,7 +173,10 @@ function operationsOn<Tx, Settles extends Settling>(
 }
 
 /** An engine, what it tells, and a wire to its store that can be cut. */
-function engineOn<Tx, Settles extends Settling>(store: Store, { policy = {}, runtime }: Service) {
+function engineOn<Tx, Settles extends Settling>(
+  store: Store,
+  { policy = {}, runtime, fingerprintSecret }: Service,
+) {
   const events: EngineEvent[] = [];
   const storeCalls: string[] = [];
   const wire = { cut: false, losing: 0 };
@@ -182,6 +185,7 @@ function engineOn<Tx, Settles extends Settling>(store: Store, { policy = {}, run
     store: watched(store, wire, storeCalls),
     listeners: [(event) => events.push(event)],
     ...(runtime === undefined ? {} : { runtime }),
+    ...(fingerprintSecret === undefined ? {} : { fingerprintSecret }),
   });
   const identity = (key: string, principal: string): Identity => ({ kind: "http", principal, key });
   return {

@@ -4,6 +4,7 @@ import type { AnswerInit } from "../../src/engine/answer.ts";
 import type { Commits } from "../../src/engine/begin.ts";
 import type { Effect } from "../../src/engine/effects.ts";
 import type { EngineEvent } from "../../src/engine/events.ts";
+import type { FingerprintKey } from "../../src/engine/keyring.ts";
 import type { Awaitable } from "../../src/engine/returned.ts";
 import type { Runtime } from "../../src/engine/runtime.ts";
 import type { StepDefinitions } from "../../src/engine/step-definitions.ts";
@@ -52,6 +53,7 @@ export interface Service {
   readonly routes: readonly Route[];
   readonly policy?: PolicySettings;
   readonly runtime?: Runtime;
+  readonly fingerprintSecret?: readonly FingerprintKey[];
   /** `silent`: a store that never answers; `bare`: one without its tables. */
   readonly store?: "shared" | "silent" | "bare";
 }

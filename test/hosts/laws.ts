@@ -4,6 +4,7 @@ import { captureLaws } from "./laws/capture.ts";
 import { claimingLaws } from "./laws/claiming.ts";
 import { declaredLaws } from "./laws/declared.ts";
 import { endingLaws } from "./laws/endings.ts";
+import { fingerprintRecordLaws } from "./laws/fingerprint-records.ts";
 import { fingerprintLaws } from "./laws/fingerprints.ts";
 import { keyLaws } from "./laws/keys.ts";
 import { oneCommitLaws } from "./laws/one-commit.ts";
@@ -20,6 +21,7 @@ export const hostLaws: readonly HostLaw[] = [
   ...keyLaws,
   ...fingerprintLaws,
   ...bodyLaws,
+  ...fingerprintRecordLaws,
   ...captureLaws,
   ...streamLaws,
   ...endingLaws,

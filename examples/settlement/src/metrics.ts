@@ -43,6 +43,8 @@ function countingOf(counters: Counters, event: EngineEvent): () => void {
   switch (event.type) {
     case "request":
       return () => counters.requests.inc({ operation: event.operation, outcome: event.outcome });
+    case "mismatch":
+      return () => {}; // its request is counted, and names of members are no labels
     case "transition": {
       const { by, operation, from, to } = event;
       return () => counters.transitions.inc({ by, operation, from, to });
