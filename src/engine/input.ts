@@ -16,7 +16,7 @@ export function inputFingerprint(input: unknown): Recognisable {
 }
 
 /** The digests of an encoded value: a prefix, then JSON. */
-function valueMaterial(encoded: Uint8Array): Material {
+export function valueMaterial(encoded: Uint8Array): Material {
   const canonical = once(() => canonicalText(encoded));
   return {
     raw: sha256(encoded),

@@ -11,26 +11,39 @@ export async function identityOf(
   body: Uint8Array,
   maxBytes: number,
 ): Promise<{ readonly headers: readonly Header[]; readonly body: Uint8Array | null }> {
-  const codings = headers
-    .filter(([name]) => name === "content-encoding")
-    .flatMap(([, value]) => listed(value));
+  const isCoding = ([name]: Header) => name === "content-encoding";
+  const codings = codingsIn(headers.filter(isCoding).map(([, value]) => value));
   if (codings.length === 0 || body.length === 0) return { headers, body };
-  const plain = headers.filter(([name]) => name !== "content-encoding");
-  let decoded: Uint8Array | null = body;
-  // Codings are listed in the order in which they were applied (RFC 9110, 8.4).
-  for (const coding of codings.toReversed()) {
-    if (decoded !== null) decoded = await undone(coding, decoded, maxBytes);
-  }
-  return { headers: plain, body: decoded };
+  const plain = headers.filter((header) => !isCoding(header));
+  return { headers: plain, body: await undoneAll(codings, body, maxBytes) };
 }
 
-function listed(value: string): readonly string[] {
-  return value
+/** The codings that the lines of a `Content-Encoding` name, in the order in which they were applied (RFC 9110, 8.4). */
+export function codingsIn(lines: readonly string[]): readonly string[] {
+  return lines
+    .join()
     .toLowerCase()
     .split(",")
     .map((coding) => coding.trim())
     .filter((coding) => coding !== "" && coding !== "identity");
 }
+
+/** A body without its codings, or `null` where one cannot be undone, or where more than `maxBytes` would come of it. */
+export async function undoneAll(
+  codings: readonly string[],
+  body: Uint8Array,
+  maxBytes: number,
+): Promise<Uint8Array | null> {
+  if (codings.length > MOST_CODINGS) return null;
+  let decoded: Uint8Array | null = body;
+  for (const coding of codings.toReversed()) {
+    if (decoded !== null) decoded = await undone(coding, decoded, maxBytes);
+  }
+  return decoded;
+}
+
+/** Nobody needs more, and each costs as much as its client likes. */
+const MOST_CODINGS = 3;
 
 const DECODERS: ReadonlyMap<
   string,
@@ -44,6 +57,6 @@ const DECODERS: ReadonlyMap<
 
 async function undone(coding: string, body: Uint8Array, maxOutputLength: number): Promise<Uint8Array | null> {
   const decode = DECODERS.get(coding);
-  // What is damaged or too long was sent all the same, and is on record as an answer that was not kept.
+  // What is damaged was sent all the same: the caller says what becomes of it.
   return (await decode?.(body, { maxOutputLength }).catch(() => null)) ?? null;
 }

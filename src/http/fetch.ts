@@ -2,6 +2,7 @@ import { ConfigurationError } from "../errors.ts";
 import type { Exchange } from "./exchange.ts";
 import { linesOf, pathOf, queryOf } from "./received.ts";
 import { type HostView, type Protect, protectOn } from "./route.ts";
+import { copiedBytes } from "./stream-bytes.ts";
 
 /**
  * Makes a handler that speaks `Request → Response` safe to send twice: a Next route handler, Bun, Deno, a worker. The
@@ -27,14 +28,14 @@ function exchangeOf(request: Request): Exchange {
     pattern: null,
     query: queryOf(url),
     header: (name) => linesOf(headers.get(name) ?? undefined, { incoming: null, name }),
-    body: () => bodyOf(request),
+    body: (maxBytes) => bodyOf(request, maxBytes),
   };
 }
 
 /** Reads a copy, so that the handler finds the body unread. */
-async function bodyOf(request: Request): Promise<Uint8Array> {
+async function bodyOf(request: Request, maxBytes: number): Promise<Uint8Array> {
   if (request.bodyUsed) throw new ConfigurationError("body", READ_BEFORE);
-  return new Uint8Array(await request.clone().arrayBuffer());
+  return await copiedBytes(request, maxBytes);
 }
 
 const READ_BEFORE = "was read before protect() could see its bytes; read it behind protect()";

@@ -8,7 +8,9 @@ import { taggable } from "../engine/member-tags.ts";
 import { once } from "../engine/once.ts";
 import { sha256 } from "../engine/sha256.ts";
 import { ConfigurationError } from "../errors.ts";
+import type { Content } from "./content.ts";
 import type { Exchange } from "./exchange.ts";
+import { mediaType } from "./received.ts";
 
 export interface FingerprintSettings {
   /** `json` compares JSON documents as values and other bodies by bytes; `raw` compares bytes. */
@@ -23,7 +25,8 @@ export interface FingerprintSettings {
 export interface FingerprintRule {
   /** The whole rule in words: it changes whenever the same request would hash differently. */
   readonly version: string;
-  readonly mode: "json" | "raw";
+  /** `own` takes what the route's `fingerprint` says in the place of the body. */
+  readonly mode: "json" | "raw" | "own";
   readonly headers: readonly string[];
   readonly ignore: readonly Pointer[];
 }
@@ -36,8 +39,14 @@ export function fingerprintRule(settings: FingerprintSettings): FingerprintRule 
   if (mode !== "json" && mode !== "raw") {
     throw new ConfigurationError("mode", `must be "json" or "raw"; got ${JSON.stringify(mode)}`);
   }
-  const headers = sorted(headerNames("fingerprintHeaders", fingerprintHeaders));
-  const pointers = sorted(ignore);
+  return ruleOf(mode, sorted(headerNames("fingerprintHeaders", fingerprintHeaders)), sorted(ignore));
+}
+
+function ruleOf(
+  mode: FingerprintRule["mode"],
+  headers: readonly string[],
+  pointers: readonly string[],
+): FingerprintRule {
   // Quoted, so that a pointer with blanks in it never reads as two.
   const left = pointers.map((text) => `-${JSON.stringify(text)}`);
   const version = [mode, RULE_REVISION, ...headers.map((name) => `+${name}`), ...left].join(" ");
@@ -45,14 +54,15 @@ export function fingerprintRule(settings: FingerprintSettings): FingerprintRule 
 }
 
 /** A request's digests under its route's rule, and under that of any kept record: its version says how to make them. */
-export function recognisable(rule: FingerprintRule, exchange: Exchange, body: Uint8Array): Recognisable {
-  const digests = material(rule, exchange, body);
+export function recognisable(route: FingerprintRule, exchange: Exchange, content: Content): Recognisable {
+  const rule = content.kind === "said" ? ruleOf("own", route.headers, []) : route;
+  const digests = material(rule, exchange, content);
   return {
     version: rule.version,
     material: (version) => {
       if (version === rule.version) return digests;
       const other = ruleNamed(version);
-      return other === null ? null : material(other, exchange, body);
+      return other === null ? null : material(other, exchange, content);
     },
   };
 }
@@ -60,14 +70,14 @@ export function recognisable(rule: FingerprintRule, exchange: Exchange, body: Ui
 /** The rule whose version is exactly this text, or `null`: what was not understood is missing from the rule's own. */
 function ruleNamed(version: string): FingerprintRule | null {
   const [, mode, names = "", left = ""] = VERSION.exec(version) ?? [];
-  if (mode !== "json" && mode !== "raw") return null;
+  if (mode !== "json" && mode !== "raw" && mode !== "own") return null;
   const fingerprintHeaders = names.split(" +").slice(1);
   const ignore = (left.match(QUOTED) ?? []).flatMap(quotedPointer);
-  const rule = fingerprintRule({ mode, fingerprintHeaders, ignore });
+  const rule = ruleOf(mode, sorted(fingerprintHeaders), mode === "own" ? [] : sorted(ignore));
   return rule.version === version ? rule : null;
 }
 
-const VERSION = /^(json|raw) \d+((?: \+[!#$%&'*+\-.^_`|~0-9a-z]+)*)((?: -"(?:[^"\\]|\\.)*")*)$/s;
+const VERSION = /^(json|raw|own) \d+((?: \+[!#$%&'*+\-.^_`|~0-9a-z]+)*)((?: -"(?:[^"\\]|\\.)*")*)$/s;
 const QUOTED = /"(?:[^"\\]|\\.)*"/gs;
 
 function quotedPointer(quoted: string): readonly string[] {
@@ -76,19 +86,35 @@ function quotedPointer(quoted: string): readonly string[] {
   return parsePointer(text).kind === "pointer" ? [text] : [];
 }
 
-function material(rule: FingerprintRule, exchange: Exchange, body: Uint8Array): Material {
+/** `null` where the rule asks for what this request has not: the bytes of a body that its route read itself, say. */
+function material(rule: FingerprintRule, exchange: Exchange, content: Content): Material | null {
+  const body = bodyMaterial(rule, exchange, content);
+  if (body === null) return null;
   const { method, path, query } = exchange;
   const headers = rule.headers.flatMap((name) => [name, lengthPrefixed(exchange.header(name))]);
   const head = [method.toUpperCase(), path, mediaType(exchange), ...headers];
-  const bytes = bodyDigest("bytes", body);
-  const value = once(() => jsonOf(rule, exchange, body));
-  const canonicalBody = () => {
-    const text = value();
-    return text === null ? bytes : bodyDigest("value", text);
-  };
   return {
-    raw: digest([...head, query], bytes),
-    canonical: once(() => digest([...head, sortedQuery(query)], canonicalBody())),
+    ...body,
+    raw: digest([...head, query], body.raw),
+    canonical: once(() => digest([...head, sortedQuery(query)], body.canonical())),
+  };
+}
+
+/** Of the body alone, or of what stands for it. */
+function bodyMaterial(rule: FingerprintRule, exchange: Exchange, content: Content): Material | null {
+  if (rule.mode === "own") return content.kind === "said" ? content.material : null;
+  if (content.kind === "said") return null;
+  const bytes = bodyDigest("bytes", content.bytes);
+  if (rule.mode === "raw") return { raw: bytes, canonical: () => bytes };
+  const { plain, coding } = content;
+  const value = once(() => jsonOf(rule, exchange, plain));
+  const plainBytes = () => (plain === content.bytes ? bytes : bodyDigest("bytes", plain));
+  return {
+    raw: bytes,
+    canonical: () => {
+      const text = value();
+      return text === null ? plainBytes() : bodyDigest(coding === "" ? "value" : `value in ${coding}`, text);
+    },
     members: () => {
       const text = value();
       return text === null ? null : taggable(text);
@@ -101,14 +127,14 @@ function digest(head: readonly string[], body: Uint8Array): Uint8Array {
 }
 
 /** The kind is part of the hash: bytes that look like a canonical form are not one. */
-function bodyDigest(kind: "bytes" | "value", body: Uint8Array | string): Uint8Array {
+function bodyDigest(kind: string, body: Uint8Array | string): Uint8Array {
   if (typeof body === "string") return sha256(`${kind}:${body}`);
   return sha256(Buffer.concat([Buffer.from(`${kind}:`), body]));
 }
 
 /** The value that the body is, or `null` for what is no JSON document in UTF-8: it is compared by its bytes. */
 function jsonOf(rule: FingerprintRule, exchange: Exchange, body: Uint8Array): string | null {
-  if (rule.mode === "raw" || !isJson(exchange) || !isUtf8(body)) return null;
+  if (!isJson(exchange) || !isUtf8(body)) return null;
   const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(body);
   const document = canonicalJson(text, { ignore: rule.ignore });
   return document.kind === "canonical" ? document.text : null;
@@ -135,20 +161,13 @@ function octets(encoded: string): string {
   );
 }
 
-/** The essence (RFC 9110, 8.3.1): parameters such as a charset do not make another request. */
-function mediaType(exchange: Exchange): string {
-  const [line = ""] = exchange.header("content-type");
-  return (line.split(";", 1)[0] ?? "").trim().toLowerCase();
-}
-
-/** A body that is encoded, or in letters other than those of JSON, is not the document that its bytes look like. */
+/** A body in letters other than those of JSON is not the document that its bytes look like. */
 function isJson(exchange: Exchange): boolean {
   const essence = mediaType(exchange);
   if (essence !== "application/json" && !essence.endsWith("+json")) return false;
   const [line = ""] = exchange.header("content-type");
   const charset = /;\s*charset\s*=\s*"?([^\s;"]*)/i.exec(line)?.[1] ?? "utf-8";
-  const encodings = exchange.header("content-encoding").join(",").trim().toLowerCase();
-  return /^(utf-?8|us-ascii)$/i.test(charset) && (encodings === "" || encodings === "identity");
+  return /^(utf-?8|us-ascii)$/i.test(charset);
 }
 
 /** Order and repetition in a setting make no other rule. */

@@ -6,6 +6,7 @@ import type { Context } from "../engine/context.ts";
 import { type HeaderPolicy, type HeaderSettings, headerPolicy } from "../engine/header-policy.ts";
 import type { Awaitable } from "../engine/returned.ts";
 import { ConfigurationError } from "../errors.ts";
+import { contentOf } from "./content.ts";
 import { type Exchange, isSafe, KEY_HEADER, type Reply } from "./exchange.ts";
 import { type FingerprintSettings, fingerprintRule, recognisable } from "./fingerprint.ts";
 import { parseKeyHeader } from "./key-header.ts";
@@ -41,6 +42,8 @@ export interface RouteSettings extends FingerprintSettings, HeaderSettings {
 export interface Caller {
   readonly principal: () => Awaitable<unknown>;
   readonly correlationId: () => unknown;
+  /** What stands for the body; nothing, where it stands for itself. */
+  readonly fingerprint: () => unknown;
 }
 
 /** What a request is allowed to do. */
@@ -85,9 +88,10 @@ export function createGuard<Tx>({ emit }: Context<Tx>, settings: RouteSettings):
       const owner = checkPrincipal(await caller.principal());
       if (owner.kind !== "valid") return { kind: "refuse", reply: unresolved() };
       const identity = { kind: "http", principal: owner.value, key: parsed.key } as const;
-      const body = isLonger(exchange, maxRequestBytes) ? null : await exchange.body(maxRequestBytes);
-      if (body === null || body.length > maxRequestBytes) return tooLarge(maxRequestBytes);
-      const fingerprint = recognisable(rule, exchange, body);
+      const bodyRule = { rule, maxBytes: maxRequestBytes, said: caller.fingerprint };
+      const content = await contentOf(exchange, bodyRule);
+      if (content === null) return tooLarge(maxRequestBytes);
+      const fingerprint = recognisable(rule, exchange, content);
       const request = { identity, operation, fingerprint, ...route, ...correlation(caller) };
       return { kind: "admit", request };
     },
@@ -108,11 +112,6 @@ const MISSING =
 function coverageOf({ methods }: RouteSettings): (method: string) => boolean {
   const named = methods?.map((method) => method.toUpperCase());
   return (method) => !isSafe(method) && (named === undefined || named.includes(method.toUpperCase()));
-}
-
-/** Before a byte of it is read. */
-function isLonger(exchange: Exchange, maxBytes: number): boolean {
-  return exchange.header("content-length").some((length) => Number(length) > maxBytes);
 }
 
 function tooLarge(maxBytes: number): Admission {

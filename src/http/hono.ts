@@ -3,6 +3,7 @@ import { ConfigurationError } from "../errors.ts";
 import type { Exchange } from "./exchange.ts";
 import { linesOf, queryOf } from "./received.ts";
 import { type HostView, type Protect, protectOn } from "./route.ts";
+import { copiedBytes } from "./stream-bytes.ts";
 
 /**
  * Makes a Hono route safe to send twice: one run, and its own answer to every later copy of the request. The handler
@@ -30,16 +31,20 @@ function exchangeOf(c: Context): Exchange {
     pattern: c.req.routePath,
     query: queryOf(c.req.url),
     header: (name) => linesOf(c.req.header(name), { incoming: c.env?.incoming, name }),
-    body: () => bodyOf(c),
+    body: (maxBytes) => bodyOf(c, maxBytes),
   };
 }
 
 /** Hono keeps what was read through `c.req`, so that the handler reads the same bytes again. */
-async function bodyOf({ req }: Context): Promise<Uint8Array> {
+async function bodyOf({ req }: Context, maxBytes: number): Promise<Uint8Array> {
   const [readFirst] = Object.keys(req.bodyCache);
   const lost = readFirst === undefined ? req.raw.bodyUsed : readFirst === "formData";
   // A parsed form has no bytes: serialised again it has another boundary each time.
   if (lost && req.bodyCache.arrayBuffer === undefined) throw new ConfigurationError("body", READ_BEFORE);
+  if (readFirst === undefined && req.header("content-length") === undefined) {
+    const bytes = await copiedBytes(req.raw, maxBytes);
+    if (bytes.length > maxBytes) return bytes;
+  }
   return new Uint8Array(await req.arrayBuffer());
 }
 

@@ -64,8 +64,7 @@ async function readAndPutBack(request: IncomingMessage, maxBytes: number): Promi
       const chunk: unknown = request.readableLength > 0 ? request.read() : null;
       if (chunk instanceof Uint8Array) chunks.push(chunk);
       size += chunk instanceof Uint8Array ? chunk.length : 0;
-      if (size > maxBytes) return settle(resolve);
-      if (!request.complete || request.readableLength > 0) return;
+      if (size <= maxBytes && (!request.complete || request.readableLength > 0)) return;
       if (size > 0) request.unshift(Buffer.concat(chunks));
       settle(resolve);
     };

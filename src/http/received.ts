@@ -1,3 +1,11 @@
+import type { Exchange } from "./exchange.ts";
+
+/** The essence (RFC 9110, 8.3.1): parameters such as a charset do not make another request. */
+export function mediaType(exchange: Exchange): string {
+  const [line = ""] = exchange.header("content-type");
+  return (line.split(";", 1)[0] ?? "").trim().toLowerCase();
+}
+
 /** What a URL, in whatever form it was received, says behind its question mark. */
 export function queryOf(url: string): string {
   const [withoutFragment = ""] = url.split("#", 1);

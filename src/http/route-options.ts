@@ -15,7 +15,7 @@ export interface Running {
   readonly effectsBegin?: boolean;
 }
 
-type Options = RouteSettings & Running & { readonly principal: unknown };
+type Options = RouteSettings & Running & { readonly principal: unknown; readonly fingerprint?: unknown };
 
 /** Refuses options that contradict each other or the store, when the route is made. */
 export function refuseImpossible<Tx, Settles extends Settling>(
@@ -23,9 +23,11 @@ export function refuseImpossible<Tx, Settles extends Settling>(
   options: Options,
   isOperation: boolean,
 ): void {
-  const { principal, effects, commits, effectsBegin, keepHeaders, dropHeaders } = options;
+  const { principal, fingerprint, effects, commits, effectsBegin, keepHeaders, dropHeaders } = options;
   if (typeof principal !== "function")
     refuse("principal", "must be a function that tells whose key it is, from the request");
+  if (fingerprint !== undefined && typeof fingerprint !== "function")
+    refuse("fingerprint", "must be a function that says what stands for the body of a request");
   if (effects !== undefined && effects !== "transaction" && effects !== "declared")
     refuse("effects", 'must be "transaction", "declared" or left out');
   if (commits !== undefined && commits !== "one" && commits !== "two")

@@ -25,6 +25,11 @@ export interface RouteOptions<HostRequest> extends RouteSettings {
   readonly principal: (request: HostRequest) => unknown;
   /** Kept on the record, so that one query answers a support question. */
   readonly correlationId?: (request: HostRequest) => string | undefined;
+  /**
+   * What stands for the body where its bytes are others at each attempt, as those of every multipart form are: plain data
+   * or bytes, or a promise of them. The body is left to the handler then, unread. Nothing, and it stands for itself.
+   */
+  readonly fingerprint?: (request: HostRequest) => unknown;
 }
 
 export type TransactionOptions<HostRequest> = RouteOptions<HostRequest> & {
@@ -160,12 +165,16 @@ export function createRoute<Tx, Settles extends Settling, HostRequest>(
 ): ServeRoute<Tx, Settles, HostRequest> {
   refuseImpossible(engine, options, operation !== null);
   const { effects = "none", commits = "two", effectsBegin = false, failOpen = false } = options;
-  const { principal, correlationId } = options;
+  const { principal, correlationId, fingerprint } = options;
   const use = { steps: stepsFor(engine, options), begins: effectsBegin };
   const named = operation === null ? options : { ...options, operation: operation.name };
   const guard = createGuard(engine.context, named);
   return async (request, host) => {
-    const caller = { principal: () => principal(request), correlationId: () => correlationId?.(request) };
+    const caller = {
+      principal: () => principal(request),
+      correlationId: () => correlationId?.(request),
+      fingerprint: () => fingerprint?.(request),
+    };
     const admission = await guard.admit(host.exchange, caller);
     switch (admission.kind) {
       case "pass":

@@ -100,7 +100,7 @@ export interface TransactionWork extends Work {
 interface RouteOf<Effects, Given, Answered> {
   readonly path: string;
   readonly effects?: Effects;
-  readonly settings?: RouteSettings;
+  readonly settings?: RouteSettings & { readonly fingerprint?: () => unknown };
   /** The header `X-User`, or "alice", where nothing is said. */
   readonly principal?: (request: RequestView) => unknown;
   readonly handle: (work: Given) => Awaitable<Answered>;

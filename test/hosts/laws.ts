@@ -2,6 +2,7 @@ import type { HostLaw } from "./law.ts";
 import { bodyLaws } from "./laws/bodies.ts";
 import { captureLaws } from "./laws/capture.ts";
 import { claimingLaws } from "./laws/claiming.ts";
+import { codedBodyLaws } from "./laws/coded-bodies.ts";
 import { declaredLaws } from "./laws/declared.ts";
 import { endingLaws } from "./laws/endings.ts";
 import { fingerprintRecordLaws } from "./laws/fingerprint-records.ts";
@@ -22,6 +23,7 @@ export const hostLaws: readonly HostLaw[] = [
   ...fingerprintLaws,
   ...bodyLaws,
   ...fingerprintRecordLaws,
+  ...codedBodyLaws,
   ...captureLaws,
   ...streamLaws,
   ...endingLaws,

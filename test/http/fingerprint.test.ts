@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { bindFingerprint, matchFingerprint } from "../../src/engine/fingerprint.ts";
+import { inputFingerprint } from "../../src/engine/input.ts";
 import { ConfigurationError } from "../../src/errors.ts";
 import type { Exchange } from "../../src/http/exchange.ts";
 import { type FingerprintSettings, fingerprintRule, recognisable } from "../../src/http/fingerprint.ts";
@@ -25,7 +26,20 @@ function recognised(request: Request, settings: FingerprintSettings = {}) {
     body: () => Promise.reject(new Error("The body is handed in.")),
   };
   const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
-  return recognisable(fingerprintRule(settings), exchange, bytes);
+  return recognisable(fingerprintRule(settings), exchange, {
+    ...{ kind: "received", bytes, plain: bytes, coding: "" },
+  });
+}
+
+/** A request of which its route says what stands for its body. */
+function saying(value: unknown, settings: FingerprintSettings = {}) {
+  const { raw, canonical } = inputFingerprint(value).material("value 1") ?? {};
+  if (raw === undefined || canonical === undefined) throw new Error("A plain value has digests.");
+  const exchange: Exchange = {
+    ...{ method: "POST", path: "/a", query: "", pattern: null, header: () => [] },
+    body: () => Promise.reject(new Error("The body is left to the handler.")),
+  };
+  return recognisable(fingerprintRule(settings), exchange, { kind: "said", material: { raw, canonical } });
 }
 
 function compare(one: Request, other: Request, settings?: FingerprintSettings, otherSettings = settings) {
@@ -203,6 +217,20 @@ describe("a rule", () => {
     expect(recognised(request).material(version)).toBeNull();
     const kept = { ...bindFingerprint(recognised(request), salt), version };
     expect(matchFingerprint(recognised(request), kept)).toBe("unverifiable");
+  });
+
+  test("that takes the route's own word cannot be carried out without one, nor another where the body is unread", () => {
+    const settings = { fingerprintHeaders: ["x-a"] };
+    const own = saying({ amount: 1 }, settings);
+    expect(own.version).toBe("own 1 +x-a");
+    const kept = bindFingerprint(own, salt);
+    expect(matchFingerprint(saying({ amount: 1 }, settings), kept)).toBe("same");
+    expect(matchFingerprint(saying({ amount: 1 }), kept), "under the rule of the record").toBe("same");
+    expect(matchFingerprint(saying({ amount: 2 }, settings), kept)).toBe("other");
+    expect(matchFingerprint(recognised(json('{"amount":1}'), settings), kept)).toBe("unverifiable");
+    const read = bindFingerprint(recognised(json('{"amount":1}')), salt);
+    expect(matchFingerprint(own, read)).toBe("unverifiable");
+    expect(own.material('own 1 -"/a"')).toBeNull();
   });
 
   test("is the same rule in another order, with repeats, and with headers in another case", () => {
