@@ -211,9 +211,13 @@ function adopt<Tx>(
   return attempt;
 }
 
-/** How one request counts. */
-function counted({ operation, observed }: BeginRequest, outcome: Outcome): EngineEvent {
-  return { type: "request", operation, outcome, ...(observed === true ? { observed } : {}) };
+/** How one request counts. Where nothing is kept because it is only observed, an answer would have been. */
+function counted({ operation, observed = false }: BeginRequest, outcome: Outcome): EngineEvent {
+  if (!observed) return { type: "request", operation, outcome };
+  return {
+    ...{ type: "request", operation, observed },
+    outcome: outcome === "response_not_stored" ? "replayed" : outcome,
+  };
 }
 
 /** What of a claim is counted: how it went, and which records it moved on its way. */

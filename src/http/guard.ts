@@ -5,7 +5,7 @@ import type { Answered, BeginRequest } from "../engine/begin.ts";
 import type { Context } from "../engine/context.ts";
 import { type HeaderPolicy, type HeaderSettings, headerPolicy } from "../engine/header-policy.ts";
 import type { Awaitable } from "../engine/returned.ts";
-import { ConfigurationError } from "../errors.ts";
+import { ConfigurationError, type ErrorCode } from "../errors.ts";
 import { contentOf } from "./content.ts";
 import { type Exchange, isSafe, KEY_HEADER, type Reply } from "./exchange.ts";
 import { type FingerprintSettings, fingerprintRule, recognisable } from "./fingerprint.ts";
@@ -21,6 +21,11 @@ export interface RouteSettings extends FingerprintSettings, HeaderSettings {
   readonly required?: boolean;
   /** Accepts only the quoted form of the key header (RFC 9651). */
   readonly strict?: boolean;
+  /**
+   * Runs the handler for every request, unprotected, and tells the listeners what would have been replayed or refused:
+   * the way to roll out on a live API.
+   */
+  readonly observe?: boolean;
   /** Runs the work unprotected when the store is out of reach, and says so in the answer. */
   readonly failOpen?: boolean;
   /**
@@ -50,7 +55,7 @@ export interface Caller {
 export type Admission =
   /** Safe method, or no key on a route that does not ask for one: not ours. */
   | { readonly kind: "pass" }
-  | { readonly kind: "refuse"; readonly reply: Reply }
+  | { readonly kind: "refuse"; readonly code: ErrorCode; readonly reply: Reply }
   | { readonly kind: "admit"; readonly request: Omit<BeginRequest, "effects"> };
 
 /** A route's rules, host-neutral: who may go on under which key, and what an outcome looks like to a client. */
@@ -67,15 +72,15 @@ export interface Guard {
 const MIB = 1_048_576;
 
 export function createGuard<Tx>({ emit }: Context<Tx>, settings: RouteSettings): Guard {
-  const { required = true, strict = false, failOpen = false } = settings;
+  const { required = true, strict = false, failOpen = false, observe = false } = settings;
   const { maxRequestBytes = MIB, maxResponseBytes = MIB } = settings;
   refuseUnusable({ ...settings, maxRequestBytes, maxResponseBytes });
   const covers = coverageOf(settings);
   const rule = fingerprintRule(settings);
   const route = routeOf(settings);
   const refuse = (operation: string, code: "key_missing" | "key_invalid", detail: string): Admission => {
-    emit({ type: "request", operation, outcome: code });
-    return { kind: "refuse", reply: problem(code, { detail, advice: "Nothing was done." }) };
+    emit({ type: "request", operation, outcome: code, ...(observe ? { observed: observe } : {}) });
+    return { kind: "refuse", code, reply: problem(code, { detail, advice: "Nothing was done." }) };
   };
   return {
     admit: async (exchange, caller) => {
@@ -86,7 +91,7 @@ export function createGuard<Tx>({ emit }: Context<Tx>, settings: RouteSettings):
       if (parsed.kind === "missing")
         return required ? refuse(operation, "key_missing", MISSING) : { kind: "pass" };
       const owner = checkPrincipal(await caller.principal());
-      if (owner.kind !== "valid") return { kind: "refuse", reply: unresolved() };
+      if (owner.kind !== "valid") return unresolved();
       const identity = { kind: "http", principal: owner.value, key: parsed.key } as const;
       const bodyRule = { rule, maxBytes: maxRequestBytes, said: caller.fingerprint };
       const content = await contentOf(exchange, bodyRule);
@@ -116,7 +121,7 @@ function coverageOf({ methods }: RouteSettings): (method: string) => boolean {
 
 function tooLarge(maxBytes: number): Admission {
   const detail = `At most ${maxBytes} bytes are taken.`;
-  return { kind: "refuse", reply: problem("request_too_large", { detail }) };
+  return { kind: "refuse", code: "request_too_large", reply: problem("request_too_large", { detail }) };
 }
 
 function refuseUnusable(settings: RouteSettings): void {
@@ -154,7 +159,7 @@ function correlation({ correlationId }: Caller): Pick<BeginRequest, "correlation
   return checked.kind === "valid" ? { correlationId: checked.value } : {};
 }
 
-function unresolved(): Reply {
+function unresolved(): Admission {
   const detail = "The route's principal function gave no name for the caller, so nothing was run.";
-  return problem("principal_unresolved", { detail });
+  return { kind: "refuse", code: "principal_unresolved", reply: problem("principal_unresolved", { detail }) };
 }

@@ -84,9 +84,11 @@ function hostOf<Tx, Settles extends Settling>(
       else course.hand({ kind: "threw", error });
       return SENT;
     },
-    unprotected: async (context, added) => {
+    unprotected: async (context, added, ended) => {
       putAtHead(call.response, added);
+      const closed = ended === undefined ? null : untilClosed(call.response);
       course.hand(await bare(call, context));
+      if (closed !== null) void closed.then((status) => ended?.(status));
       return SENT;
     },
   };
@@ -153,6 +155,12 @@ async function bare<Tx, Settles extends Settling>(
   } catch (error) {
     return { kind: "threw", error };
   }
+}
+
+/** The status of an answer once its response is done with, however it left; `null` where nothing has ended it. */
+async function untilClosed(response: ServerResponse): Promise<number | null> {
+  if (!response.destroyed) await new Promise<void>((resolve) => response.once("close", resolve));
+  return response.writableEnded ? response.statusCode : null;
 }
 
 /** Once the framework goes on by itself nothing but the response is left to answer by. */

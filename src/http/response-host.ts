@@ -2,7 +2,7 @@ import type { Awaitable, Settling } from "../engine/returned.ts";
 import { isKept } from "./handling.ts";
 import { type Outgoing, SENT } from "./outgoing.ts";
 import { outgoingOf, toResponse } from "./response.ts";
-import type { Host, HostView, RouteContext } from "./route.ts";
+import type { AnswerEnded, Host, HostView, RouteContext } from "./route.ts";
 import type { KeptAnswer } from "./transaction-door.ts";
 import { noRecord } from "./unprotected.ts";
 
@@ -31,7 +31,8 @@ export async function servedAsResponse<Tx, Settles extends Settling>(
       if (returned instanceof Response) return outgoingOf(returned);
       throw new TypeError("The handler returned no Response.");
     },
-    unprotected: async (context, added) => {
+    unprotected: async (context, added, ended) => {
+      if (ended !== undefined) return asItIs(await told(bare(handler, context), view, ended));
       if (added.length === 0) return asItIs(await bare(handler, context));
       try {
         return { ...outgoingOf(await bare(handler, context)), added };
@@ -43,6 +44,22 @@ export async function servedAsResponse<Tx, Settles extends Settling>(
   };
   const outgoing = await serve(host);
   return own !== null && outgoing === SENT ? own : toResponse(outgoing);
+}
+
+/** Tells the status of an answer, or of the one that its host makes of an error. */
+async function told(
+  running: Promise<Response>,
+  { answerOfError }: HostView,
+  ended: AnswerEnded,
+): Promise<Response> {
+  try {
+    const response = await running;
+    ended(response.status);
+    return response;
+  } catch (error) {
+    ended(answerOfError(error)?.status ?? null);
+    throw error;
+  }
 }
 
 async function bare<Tx, Settles extends Settling>(

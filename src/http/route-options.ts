@@ -49,6 +49,18 @@ export function refuseImpossible<Tx, Settles extends Settling>(
       "cannot be set here: an operation's answer may be made by a worker",
     );
   refuseUnkeyed(options, isOperation);
+  refuseUnobservable(options, isOperation);
+}
+
+/** Nothing is claimed before an observed handler runs: it can be given no attempt to work with. */
+function refuseUnobservable({ observe, effects, effectsBegin }: Options, isOperation: boolean): void {
+  if (observe === undefined || observe === false) return;
+  if (observe !== true) refuse("observe", "must be true or false");
+  if (isOperation || effects !== undefined || effectsBegin !== undefined)
+    refuse(
+      "observe",
+      "is for a handler as it was: what works with its attempt cannot run without one; observe the route before you change it",
+    );
 }
 
 /** What needs a record cannot run without one. */

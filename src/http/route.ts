@@ -11,6 +11,7 @@ import { ConfigurationError } from "../errors.ts";
 import { type AttemptDoors, type DoorUse, doorsOf } from "./attempt-doors.ts";
 import { type Exchange, type Header, STATUS_HEADER } from "./exchange.ts";
 import { createGuard, type Guard, type RouteSettings } from "./guard.ts";
+import { observed } from "./observe.ts";
 import { type Outgoing, replied } from "./outgoing.ts";
 import { replyToExecuted } from "./replies.ts";
 import { respond, type Work } from "./responder.ts";
@@ -70,6 +71,9 @@ export type BeginningContext = RunContext & Pick<AttemptDoors, "effectsBegin">;
 /** All that a handler may be handed; its type hands out what its route says. */
 export type RouteContext<Tx, Settles extends Settling> = TransactionContext<Tx, Settles> & AttemptDoors;
 
+/** Called once an unprotected answer is on its way out, by its status; `null` where it broke off, or nothing said one. */
+export type AnswerEnded = (status: number | null) => void;
+
 /** How a host runs what stands behind the guard. */
 export interface Host<Tx, Settles extends Settling>
   extends Pick<Work<Tx, Settles>, "answerOfError" | "failed"> {
@@ -80,7 +84,11 @@ export interface Host<Tx, Settles extends Settling>
     handlerEnded: () => void,
   ) => Promise<Outgoing | KeptAnswer>;
   /** The handler as it was, with these headers on whatever comes of it. */
-  readonly unprotected: (context: RouteContext<Tx, Settles>, added: readonly Header[]) => Promise<Outgoing>;
+  readonly unprotected: (
+    context: RouteContext<Tx, Settles>,
+    added: readonly Header[],
+    ended?: AnswerEnded,
+  ) => Promise<Outgoing>;
 }
 
 /** Serves one request of a protected route. */
@@ -175,6 +183,7 @@ export function createRoute<Tx, Settles extends Settling, HostRequest>(
       correlationId: () => correlationId?.(request),
       fingerprint: () => fingerprint?.(request),
     };
+    if (options.observe === true) return await observed(engine, guard, caller, host);
     const admission = await guard.admit(host.exchange, caller);
     switch (admission.kind) {
       case "pass":

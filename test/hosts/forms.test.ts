@@ -4,7 +4,7 @@ import express, { type Request as ExpressRequest } from "express";
 import { Hono } from "hono";
 import { expect, test } from "vitest";
 import { createEngine } from "../../src/engine/engine.ts";
-import { keepBytes, protect as protectExpress } from "../../src/http/express.ts";
+import { idempotency, keepBytes, protect as protectExpress } from "../../src/http/express.ts";
 import { protect as protectFetch } from "../../src/http/fetch.ts";
 import { protect as protectHono } from "../../src/http/hono.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
@@ -109,6 +109,31 @@ test.each(Object.entries(uploads))(
     expect(await upload(0, "none")).toMatchObject({ status: 200, text: "0" });
   },
 );
+
+test("a body of unknown length that is longer than the limit reaches the handler of an observed route whole", async () => {
+  const app = express();
+  app.use(
+    idempotency(createEngine({ store: memoryStore() }), { principal, observe: true, maxRequestBytes: 10 }),
+    express.text({ limit: "1mb" }),
+  );
+  app.post("/texts", (request, response) => void response.status(201).send(request.body));
+  const { port, close } = await listening(createServer(app).listen(0, "127.0.0.1"));
+  try {
+    const pieces = ["1234567", "8".repeat(7), "9".repeat(200_000)];
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        for (const piece of pieces) controller.enqueue(Buffer.from(piece));
+        controller.close();
+      },
+    });
+    const headers = { "idempotency-key": "k", "content-type": "text/plain" };
+    const init = { method: "POST", headers, body, duplex: "half" } as const;
+    const answer = await fetch(`http://127.0.0.1:${port}/texts`, init);
+    expect([answer.status, await answer.text()]).toEqual([201, pieces.join("")]);
+  } finally {
+    await close();
+  }
+});
 
 test("a parser that has undone the compression hands on what a document it is", async () => {
   const app = express();

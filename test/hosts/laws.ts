@@ -8,6 +8,7 @@ import { endingLaws } from "./laws/endings.ts";
 import { fingerprintRecordLaws } from "./laws/fingerprint-records.ts";
 import { fingerprintLaws } from "./laws/fingerprints.ts";
 import { keyLaws } from "./laws/keys.ts";
+import { observingLaws } from "./laws/observing.ts";
 import { oneCommitLaws } from "./laws/one-commit.ts";
 import { oneCommitOutageLaws } from "./laws/one-commit-outages.ts";
 import { oneCommitRunningLaws } from "./laws/one-commit-running.ts";
@@ -32,6 +33,7 @@ export const hostLaws: readonly HostLaw[] = [
   ...oneCommitLaws,
   ...oneCommitRunningLaws,
   ...operationLaws,
+  ...observingLaws,
   ...outageLaws,
   ...oneCommitOutageLaws,
 ];

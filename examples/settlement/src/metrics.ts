@@ -42,7 +42,7 @@ function countersIn(registry: Registry) {
 function countingOf(counters: Counters, event: EngineEvent): () => void {
   switch (event.type) {
     case "request":
-      return () => counters.requests.inc({ operation: event.operation, outcome: event.outcome });
+      return () => counters.requests.inc({ operation: event.operation, outcome: outcomeOf(event) });
     case "mismatch":
       return () => {}; // its request is counted, and names of members are no labels
     case "transition": {
@@ -66,4 +66,9 @@ function countingOf(counters: Counters, event: EngineEvent): () => void {
     case "failure":
       return () => counters.failures.inc();
   }
+}
+
+/** What an observed route would have said is told apart from what a protected one did. */
+function outcomeOf({ outcome, observed }: Extract<EngineEvent, { readonly type: "request" }>): string {
+  return observed === true ? `observed_${outcome}` : outcome;
 }
