@@ -5,6 +5,7 @@ import compression from "compression";
 import express, { type ErrorRequestHandler, type Request, type RequestHandler } from "express";
 import { afterAll, describe, expect, test } from "vitest";
 import { createEngine, type Engine } from "../../src/engine/engine.ts";
+import { NotPerformed } from "../../src/errors.ts";
 import { idempotency, keepBytes, protect } from "../../src/http/express.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { principal } from "./hono-app.ts";
@@ -20,6 +21,7 @@ afterAll(async () => {
 interface App {
   readonly sent: (body?: unknown, headers?: readonly HeaderLine[], method?: string) => Promise<WireAnswer>;
   readonly state: () => Promise<string | undefined>;
+  readonly records: () => Promise<number>;
   /** The status of a request that does not say its length. */
   readonly chunked: (key: string, pieces: readonly string[]) => Promise<number | undefined>;
 }
@@ -35,6 +37,7 @@ async function served(build: (app: express.Express, engine: Engine) => void): Pr
     sent: (body = { a: 1 }, headers = [], method = "POST") =>
       send(port, { method, target: "/charges", ...json("k", body, headers) }),
     state: async () => (await engine.store.read(identity)).record?.state,
+    records: async () => (await engine.store.list({ limit: 10 })).records.length,
     chunked: async (key, pieces) => {
       const headers = { "idempotency-key": key };
       const asking = request({ port, method: "POST", path: "/charges", headers });
@@ -116,6 +119,40 @@ describe("a body parser may stand before", () => {
     assertFirst(first, 201);
     expect(JSON.parse(first.body.toString())).toEqual({ a: "x".repeat(70_000) });
     assertReplay(first, await behind.sent({ a: "x".repeat(70_000) }));
+  });
+
+  test("what its handler makes of the request changes no record and no retry (FP-04)", async () => {
+    let fails = true;
+    let runs = 0;
+    const spoil = (request: Request & { rawBody?: unknown }) => {
+      runs += 1;
+      request.body.amount = 999;
+      delete request.body.x;
+      request.rawBody = Buffer.from("{}");
+      request.url = "/other?z=1";
+      request.headers = {};
+    };
+    const { sent, state, records } = await served((app, engine) => {
+      app.use(express.json({ verify: keepBytes }));
+      app.post(
+        "/charges",
+        protect(engine, { principal }, (request: Request, response) => {
+          spoil(request);
+          if (fails) throw new NotPerformed("The till is closed.");
+          response.status(201).json(request.body);
+        }),
+      );
+    });
+    const body = { amount: 1, x: 1, y: 1 };
+    problemOf(await sent(body), "not_performed", { retryAfter: true });
+    expect([await state(), await records()]).toEqual(["released", 1]);
+    fails = false;
+    const first = await sent(body);
+    assertFirst(first, 201);
+    expect(JSON.parse(first.body.toString())).toEqual({ amount: 999, y: 1 });
+    assertReplay(first, await sent(body));
+    problemOf(await sent({ amount: 999, y: 1 }), "key_reused", { effect: "done" });
+    expect([await state(), await records(), runs]).toEqual(["completed", 1, 2]);
   });
 
   test("one that is too long is 413 before the store is asked", async () => {
