@@ -49,6 +49,8 @@ export interface Answer {
   readonly status: number;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: Uint8Array | null;
+  /** The body, encrypted, in the place of a `body`: to whoever has not its key it was not kept. */
+  readonly sealed?: Uint8Array;
 }
 
 /** Who ends an `unknown`: the reconciler, a person, or nobody until its retention ends. */

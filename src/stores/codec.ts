@@ -80,9 +80,17 @@ export function identityText(identity: Identity): string {
   return parts.map((part) => `${part.length}:${part}`).join("");
 }
 
-/** Tells a kept answer from one that was cut or altered, and a body that was not kept from an empty one. */
-export function answerDigest(status: number, headers: Uint8Array, body: Uint8Array | null): Uint8Array {
-  const shape = `${status} ${headers.length} ${body === null ? "not kept" : body.length} `;
+/** Whether the bytes of an answer are its body, or a body that only who has its key can read. */
+export type AnswerForm = "plain" | "sealed";
+
+/** Tells a kept answer from one that was cut or altered, a body that was not kept from an empty one, and a sealed one from both. */
+export function answerDigest(
+  { status, form = "plain" }: { readonly status: number; readonly form?: AnswerForm },
+  headers: Uint8Array,
+  body: Uint8Array | null,
+): Uint8Array {
+  const size = body === null ? "not kept" : body.length;
+  const shape = `${status} ${headers.length} ${size} ${form === "sealed" ? "sealed " : ""}`;
   return plain(hash("sha256", Buffer.concat([Buffer.from(shape), headers, body ?? NOTHING]), "buffer"));
 }
 
@@ -117,7 +125,9 @@ export function storableWrite(write: RecordWrite): RecordWrite {
     }
     case "completed":
     case "failed_permanent": {
-      const answer = { ...write.answer, body: plainOrNull(write.answer.body) };
+      const { sealed } = write.answer;
+      const body = plainOrNull(write.answer.body);
+      const answer = { ...write.answer, body, ...(sealed === undefined ? {} : { sealed: plain(sealed) }) };
       return { ...write, ...common, answer, retainUntil: storable(write.retainUntil) };
     }
   }

@@ -11,8 +11,10 @@ import {
   type RecordWrite,
   stamp,
 } from "../core/record.ts";
+import { isSealed } from "../core/sealed.ts";
 import { OncekeyError, RecordCorrupt } from "../errors.ts";
 import {
+  type AnswerForm,
   answerDigest,
   bytes,
   decodeEvidence,
@@ -202,11 +204,13 @@ function columnsOfState(write: RecordWrite) {
     }
     case "completed":
     case "failed_permanent": {
-      const { status, headers, body } = write.answer;
+      const { status, headers, body, sealed } = write.answer;
       const answer_headers = encodeHeaders(headers);
+      const answer_body = sealed ?? body;
+      const form = sealed === undefined ? "plain" : "sealed";
       return {
-        ...{ ...NOTHING_OF_A_STATE, answer_status: status, answer_headers, answer_body: body },
-        answer_digest: answerDigest(status, answer_headers, body),
+        ...{ ...NOTHING_OF_A_STATE, answer_status: status, answer_headers, answer_body },
+        answer_digest: answerDigest({ status, form }, answer_headers, answer_body),
         retain_until: storable(write.retainUntil),
       };
     }
@@ -281,8 +285,10 @@ function answerOf(row: Stored): Answer {
   const headers = bytes(row.answer_headers, "answer_headers");
   const body = orNull(row.answer_body, "answer_body", bytes);
   const digest = bytes(row.answer_digest, "answer_digest");
-  if (Buffer.compare(answerDigest(status, headers, body), digest) !== 0) {
-    throw new RecordCorrupt("its answer is not the one that was kept: it was cut or altered");
-  }
-  return { status, headers: decodeHeaders(headers), body };
+  const is = (form: AnswerForm) =>
+    Buffer.compare(answerDigest({ status, form }, headers, body), digest) === 0;
+  if (body !== null && isSealed(body) && is("sealed"))
+    return { status, headers: decodeHeaders(headers), body: null, sealed: body };
+  if (is("plain")) return { status, headers: decodeHeaders(headers), body };
+  throw new RecordCorrupt("its answer is not the one that was kept: it was cut or altered");
 }

@@ -1,4 +1,5 @@
 import type { Answer, Due, StepOf } from "../../core/record.ts";
+import { SEALED_MARK } from "../../core/sealed.ts";
 import { completed, inProgress, randomBytes, unknown } from "../draft.ts";
 import { holds, insertNew, replaceSeen, stands } from "../expectation.ts";
 import { same } from "../same.ts";
@@ -56,6 +57,14 @@ export const keepingLaws: readonly StoreLaw[] = [
       const { reference, correlationId, evidence } = record;
       same({ reference, correlationId, evidence }, nothing, "fields that are empty and not absent");
       await stands([store], record, "a record with empty fields");
+    },
+  },
+  {
+    id: "keeping/sealed-stays-sealed",
+    promise: "An answer that came sealed is handed back sealed, and never as a body.",
+    async check(subject) {
+      const sealed = Uint8Array.from([...SEALED_BY_NOBODY, ...randomBytes(subject, 256)]);
+      await keepsAnswer(subject, { status: 201, headers: HEADERS, body: null, sealed });
     },
   },
   {
@@ -195,6 +204,9 @@ const REASONS: readonly string[] = [
   "\u2028 \u202e \ufeff",
   '"\\\n\t',
 ];
+
+/** The version, and an id of no key. */
+const SEALED_BY_NOBODY = [...SEALED_MARK, 1, 6, ...utf8("nobody")];
 
 /** What a record holds besides its body, generously. */
 const ROOM_FOR_THE_REST = 65_536;

@@ -30,6 +30,13 @@ export const keepingMutants: readonly Mutant[] = [
     make: writes(answers((answer) => ({ ...answer, body: answer.body ?? new Uint8Array() }))),
   },
   {
+    fault: "what came sealed is kept as a body",
+    killedBy: ["keeping/sealed-stays-sealed"],
+    make: writes(
+      answers(({ sealed, ...answer }) => (sealed === undefined ? answer : { ...answer, body: sealed })),
+    ),
+  },
+  {
     fault: "of repeated headers the last one is kept",
     killedBy: ["keeping/headers-as-sent"],
     make: writes(answers((answer) => ({ ...answer, headers: [...new Map(answer.headers)] }))),
