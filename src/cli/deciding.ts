@@ -102,5 +102,7 @@ function wordsFor(resolved: Resolved | WouldBe): string {
       return "the operation's rows could not be finished now; the result is kept, and the reconciler finishes";
     case "operation_unknown":
       return `its operation (${plain(resolved.record.operation)}) is not known here: give --config`;
+    case "sealed":
+      return "what its operation needs is sealed by a key that is not here: give the key, or an answer to keep";
   }
 }

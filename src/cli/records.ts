@@ -48,8 +48,9 @@ function ofItsState(record: KeyRecord): Readonly<Record<string, unknown>> {
     }
     case "completed":
     case "failed_permanent": {
-      const { status, headers, body } = record.answer;
-      const answer = { status, headers: headers.map(([name]) => name), bodyBytes: body?.length ?? null };
+      const { status, headers, body, sealed } = record.answer;
+      const bytes = { bodyBytes: body?.length ?? null, ...(sealed && { sealedBytes: sealed.length }) };
+      const answer = { status, headers: headers.map(([name]) => name), ...bytes };
       return { answer, retainUntil: timeOf(record.retainUntil) };
     }
   }

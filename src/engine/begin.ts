@@ -2,6 +2,7 @@ import { BEGIN_STEP, NOT_BEGUN } from "../core/begun.ts";
 import type { OnAmbiguous } from "../core/decide.ts";
 import { NO_STEPS } from "../core/kept.ts";
 import type { Due, Effects, Identity, InProgress, StepOf } from "../core/record.ts";
+import { keyIdOf } from "../core/sealed.ts";
 import { ConfigurationError, OncekeyError, RecordCorrupt } from "../errors.ts";
 import { type Attempt, createAttempt, type Ended } from "./attempt.ts";
 import { type Asked, type Claimed, type Final, type Moved, react } from "./claim.ts";
@@ -120,6 +121,7 @@ async function claimedBy<Tx>(
     emit(counted(request, outcomeOf(claimed)));
     if (claimed.kind === "final") {
       tellMismatch(context, request, claimed.decision);
+      tellSealed(context, claimed.decision);
       return claimed.decision;
     }
     const attempt = adopt(context, claimed.record, startedMs, request.maxRunMs);
@@ -218,6 +220,17 @@ function counted({ operation, observed = false }: BeginRequest, outcome: Outcome
     ...{ type: "request", operation, observed },
     outcome: outcome === "response_not_stored" ? "replayed" : outcome,
   };
+}
+
+/** Its client hears that the answer was not kept; why is for the operators to know. */
+export function tellSealed<Tx>({ emit }: Context<Tx>, decision: Final): void {
+  if (decision.kind !== "response_not_stored") return;
+  const { answer, record } = decision;
+  if (answer.sealed === undefined) return;
+  const key = JSON.stringify(keyIdOf(answer.sealed));
+  const message = `The answer is kept, and sealed by the key ${key}, which is not in the ring of this process. Give sealedStore that key again.`;
+  const error = new OncekeyError("response_not_stored", message);
+  emit({ type: "failure", what: `opening the answer of ${record.operation}`, error });
 }
 
 /** What of a claim is counted: how it went, and which records it moved on its way. */

@@ -1,7 +1,8 @@
 import { type Decision, decide, type Match, type OnAmbiguous } from "../core/decide.ts";
 import type { InProgress, KeyRecord, RecordState, RecordWrite } from "../core/record.ts";
+import { holdsSealed } from "../core/sealed.ts";
 import { type Claim, claim, claimAnew, doubt, seen, takeOver } from "../core/transition.ts";
-import { StoreContention } from "../errors.ts";
+import { RecordCorrupt, StoreContention } from "../errors.ts";
 import type { Patience, Replaced, Standing } from "../stores/store.ts";
 import { type Flow, insert, read, replace } from "./command.ts";
 import { type Budget, persist } from "./retry.ts";
@@ -114,6 +115,7 @@ export function react(asked: Asked, standing: Pick<Standing, "record" | "now">):
     case "run":
       return { kind: "claimed", record: decision.record };
     case "take_over": {
+      if (holdsSealed(decision.record)) throw keyMissing();
       const body = match === "same" ? "same" : "corrected";
       return { kind: "write", record, write: takeOver(decision.record, renewed(asked), body) };
     }
@@ -131,6 +133,13 @@ export function react(asked: Asked, standing: Pick<Standing, "record" | "now">):
     case "outcome_unknown":
       return { kind: "final", decision };
   }
+}
+
+/** An attempt that cannot read what an earlier one kept would make its effects again. */
+function keyMissing(): RecordCorrupt {
+  return new RecordCorrupt(
+    "what an earlier attempt kept in it is sealed, and the key is not in this process's ring",
+  );
 }
 
 /** What stands after a compare-and-set, or `null` where the record is gone and must be inserted again. */

@@ -13,7 +13,14 @@ import {
   TRANSACTION_TRIES,
   whatFits,
 } from "./attempt.ts";
-import { answeredFailure, type BeginRequest, CLAIM_TRIES, outcomeOf, tellMoves } from "./begin.ts";
+import {
+  answeredFailure,
+  type BeginRequest,
+  CLAIM_TRIES,
+  outcomeOf,
+  tellMoves,
+  tellSealed,
+} from "./begin.ts";
 import { type Asked, claimFlow } from "./claim.ts";
 import { type Flow, replace } from "./command.ts";
 import type { Context } from "./context.ts";
@@ -249,6 +256,7 @@ function tell<Tx>(context: Context<Tx>, request: BeginRequest, { end, moved }: O
       : outcomeOf({ kind: "claimed", moved });
   context.emit({ type: "request", operation, outcome });
   if (end.kind === "answered") tellMismatch(context, request, end.answered);
+  if (end.kind === "answered") tellSealed(context, end.answered);
 }
 
 /** One request counts once, whatever becomes of it. */

@@ -1,10 +1,12 @@
 import type { Instant, KeyRecord, RecordWrite, Unknown } from "../core/record.ts";
+import { holdsSealed } from "../core/sealed.ts";
 import { judgeNotFound } from "../core/silence.ts";
 import { look, lookAgain, review, seen } from "../core/transition.ts";
 import { replace, type TransactionFlow } from "../engine/command.ts";
 import type { Context } from "../engine/context.ts";
 import type { Settler } from "../engine/settler.ts";
 import { abandonFlow, finishFlow, LONGEST_BACKOFF_MS, type Proof } from "../engine/settling.ts";
+import { OncekeyError } from "../errors.ts";
 import { jittered } from "./jitter.ts";
 import { type Sighted, sight } from "./sighting.ts";
 import { type KnownSteps, lookAtSteps, type StepsLooked } from "./steps.ts";
@@ -67,13 +69,23 @@ export function* reconcileOne<Tx>(
       return yield* afterLook(looking, yield* lookAtSteps({ context, signal }, ender.steps, looking));
     case "operation": {
       const { settler } = ender;
+      if (holdsSealed(taken.record)) return yield* keyMissing(looking);
       const { sighted, record } = yield* sight(context, settler, taken.record, signal);
       return yield* settle({ ...looking, settler, record }, sighted);
     }
   }
 }
 
+/** Another worker may have the key; where none has, a person hears of it once the looks are spent. */
+function* keyMissing<Tx>(looking: Looking<Tx>): TransactionFlow<Result, Tx> {
+  const { context, record } = looking;
+  const error = new OncekeyError("record_corrupt", SAID.sealed);
+  context.emit({ type: "failure", what: `reading what is kept of ${record.operation}`, error });
+  return yield* postpone(looking, 0, SAID.sealed);
+}
+
 const SAID = {
+  sealed: "What is kept of it is sealed, and the key is not in the ring of the worker that looked.",
   not_found: "The provider knows nothing of it; that alone is no proof.",
   pending: "The provider has not decided yet.",
   cannot_ask: "The provider cannot be asked.",

@@ -1,5 +1,6 @@
 import { seize } from "../core/override.ts";
 import type { Answer, Identity, InProgress, KeyRecord, RecordWrite, Unknown } from "../core/record.ts";
+import { holdsSealed } from "../core/sealed.ts";
 import { conclude, release as released, seen } from "../core/transition.ts";
 import { type AnswerInit, toAnswer } from "../engine/answer.ts";
 import { codec } from "../engine/codec.ts";
@@ -43,7 +44,9 @@ export type Resolved =
   /** The operation's rows could not be finished; the result is kept, and the reconciler finishes. */
   | { readonly kind: "kept_for_later"; readonly record: KeyRecord }
   /** Its rows are the operation's to finish, or to abandon, which this engine does not know. */
-  | { readonly kind: "operation_unknown"; readonly record: KeyRecord };
+  | { readonly kind: "operation_unknown"; readonly record: KeyRecord }
+  /** The same, and what the operation needs for it is sealed by a key that this process has not. */
+  | { readonly kind: "sealed"; readonly record: KeyRecord };
 
 /**
  * Ends an effect in doubt by a person's word. It may race the request, a late result and the reconciler: each move is a
@@ -63,8 +66,10 @@ export async function resolve<Tx, Settles extends Settling>(
   const standing = undecided(looked.record, looked.now);
   if ("kind" in standing) return standing;
   const settler = settlers.get(standing.operation) ?? null;
-  if (settler === null && needsOperation(verdict, standing))
-    return { kind: "operation_unknown", record: standing };
+  if (needsOperation(verdict, standing)) {
+    if (settler === null) return { kind: "operation_unknown", record: standing };
+    if (holdsSealed(standing)) return { kind: "sealed", record: standing };
+  }
   const act = { identity, action: `resolve ${verdict.kind}`, before: standing.state, ...deciding };
   await store.audit({ ...act, after: null });
   const person = { context, settler, verdict, answer, result, reason: deciding.reason };

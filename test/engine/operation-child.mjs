@@ -1,8 +1,10 @@
-// One process with an operation: node operation-child.mjs <store url> <bank file> <key> <where it kills itself>
+// One process with an operation: node operation-child.mjs <store url> <bank file> <key> <where it kills itself>; what it
+// keeps is sealed where SEALING_SECRET says by what.
 import { randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
 import { createEngine, operation } from "oncekey";
 import { postgresStore } from "oncekey/postgres";
+import { sealedStore } from "oncekey/sealed";
 import { sqliteStore } from "oncekey/sqlite";
 
 const [url, bankFile, key, moment] = process.argv.slice(2);
@@ -34,7 +36,9 @@ function opened() {
 
 const bank = new DatabaseSync(bankFile);
 const { store, put, after } = opened();
-const engine = createEngine({ store, requestTimeout: 2_000, lease: 2_500 });
+const secret = process.env.SEALING_SECRET;
+const kept = secret === undefined ? store : sealedStore(store, { keys: [{ id: "old", secret }] });
+const engine = createEngine({ store: kept, requestTimeout: 2_000, lease: 2_500 });
 const pay = operation(engine, {
   name: "pay",
   provider: "keyed",

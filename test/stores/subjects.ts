@@ -4,7 +4,9 @@ import type { StoreNeed, StoreSubject } from "../../src/conformance/index.ts";
 import { recordId } from "../../src/stores/codec.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import * as postgres from "../../src/stores/postgres/index.ts";
+import { sealedStore } from "../../src/stores/sealed/index.ts";
 import * as sqlite from "../../src/stores/sqlite/index.ts";
+import type { Store } from "../../src/stores/store.ts";
 import {
   freshPostgresDatabase,
   freshSqliteFile,
@@ -38,6 +40,22 @@ export const storesUnderTest: readonly StoreUnderTest[] = [
   { name: "SQLite", isHere: () => true, lacks: ["simultaneous transactions"], open: openSqlite },
   { name: "PostgreSQL", isHere: postgresIsHere, lacks: [], open: openPostgres },
 ];
+
+/** The same stores with all that may hold a secret sealed: the laws are the same. */
+export const sealedStoresUnderTest: readonly StoreUnderTest[] = storesUnderTest.map(
+  ({ name, open, ...store }) => ({
+    ...store,
+    name: `sealed ${name}`,
+    open: async () => {
+      const { subject, close } = await open();
+      const sealed = (handle: Store) => sealedStore(handle, { keys: [KEY] });
+      const another = async () => sealed(await subject.another());
+      return { subject: { ...subject, store: sealed(subject.store), another }, close };
+    },
+  }),
+);
+
+const KEY = { id: "one", secret: "a secret of 32 bytes or of more than that" };
 
 const random = seededRandom().fraction;
 const pause = (durationMs: number) => sleep(durationMs);
