@@ -41,6 +41,8 @@ export interface RouteSettings extends FingerprintSettings, HeaderSettings {
   readonly maxRequestBytes?: number;
   /** Longer answers are sent whole and not kept; 1 MiB where nothing is said. */
   readonly maxResponseBytes?: number;
+  /** `none` keeps that the work is done and not what it answered: a copy is told 409 `response_not_stored`. For secrets. */
+  readonly store?: "none";
 }
 
 /** Who sent a request; asked only where the answer matters. */
@@ -64,6 +66,7 @@ export interface Guard {
   /** `null` where the route runs its work although the store is out of reach. */
   readonly refuse: (answered: Answered) => Reply | null;
   readonly keeps: HeaderPolicy;
+  readonly keepsBody: boolean;
   readonly maxResponseBytes: number;
   /** An error whose effect nobody knows is kept as the answer. */
   readonly replaysErrors: boolean;
@@ -105,6 +108,7 @@ export function createGuard<Tx>({ emit }: Context<Tx>, settings: RouteSettings):
       return null;
     },
     keeps: headerPolicy(settings),
+    keepsBody: settings.store !== "none",
     maxResponseBytes,
     replaysErrors: settings.onAmbiguous === "replay",
   };
@@ -125,7 +129,9 @@ function tooLarge(maxBytes: number): Admission {
 }
 
 function refuseUnusable(settings: RouteSettings): void {
-  const { operation, maxRequestBytes, maxResponseBytes } = settings;
+  const { operation, maxRequestBytes, maxResponseBytes, store } = settings;
+  if (store !== undefined && store !== "none")
+    throw new ConfigurationError("store", 'of a route can be "none", or left out to keep its answers');
   for (const [field, bytes] of Object.entries({ maxRequestBytes, maxResponseBytes })) {
     if (Number.isInteger(bytes) && Number(bytes) >= 1) continue;
     throw new ConfigurationError(field, `must be a whole number of at least 1; got ${bytes}`);

@@ -38,11 +38,24 @@ export function replied({ status, headers, body }: Reply): Outgoing {
 export async function keptAnswer(
   { status, headers }: Outgoing,
   body: Uint8Array | null,
-  { keeps, maxResponseBytes }: { readonly keeps: HeaderPolicy; readonly maxResponseBytes: number },
+  { keeps, keepsBody, maxResponseBytes }: Keeping & { readonly maxResponseBytes: number },
 ): Promise<Answer> {
   const lines = headers.map(([name, value]): Header => [name.toLowerCase(), value]).filter(keeps);
-  if (body === null || body.length > maxResponseBytes) return { status, headers: lines, body: null };
+  if (!keepsBody || body === null || body.length > maxResponseBytes)
+    return { status, headers: lines, body: null };
   return { status, ...(await identityOf(lines, body, maxResponseBytes)) };
+}
+
+/** What of its answers a route keeps. */
+export interface Keeping {
+  readonly keeps: HeaderPolicy;
+  readonly keepsBody: boolean;
+}
+
+/** The same of an answer whose body is there, and is no longer than any may be. */
+export function keptPart(answer: Answer, { keeps, keepsBody }: Keeping): Answer {
+  const { status, headers, body } = answer;
+  return { status, headers: headers.filter(keeps), body: keepsBody ? body : null };
 }
 
 /** What the headers promise, so that the last byte can be told; `null` where they do not. */

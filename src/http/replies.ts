@@ -66,6 +66,11 @@ export function first(answer: Answer, record: KeyRecord): Reply {
   return { status, headers: [...own, ...expires(record)], body: body ?? NOTHING };
 }
 
+/** The answer of a commit; where its reply was lost it is read off the record, which may not have kept its body. */
+export function committed(answer: Answer, record: KeyRecord): Reply {
+  return answer.body === null ? replyToLoser(record) : first(answer, record);
+}
+
 export function expires(record: KeyRecord): readonly Header[] {
   if (!isConcluded(record)) return [];
   return [[EXPIRES_HEADER, new Date(record.retainUntil).toUTCString()]];

@@ -13,7 +13,15 @@ import { type Header, type Reply, STATUS_HEADER } from "./exchange.ts";
 import { saidByOthers } from "./foreign.ts";
 import type { Guard } from "./guard.ts";
 import { type Handled, type Handling, handled } from "./handling.ts";
-import { isEventStream, isReserved, keptAnswer, lengthOf, type Outgoing, replied } from "./outgoing.ts";
+import {
+  isEventStream,
+  isReserved,
+  keptAnswer,
+  keptPart,
+  lengthOf,
+  type Outgoing,
+  replied,
+} from "./outgoing.ts";
 import { type Recorded, record } from "./recording.ts";
 import * as replies from "./replies.ts";
 import { createTransactionDoor, type TransactionDoor } from "./transaction-door.ts";
@@ -42,14 +50,14 @@ export async function respond<Tx, Settles extends Settling>(
   { context, guard, attempt, gate }: Omit<Running<Tx, Settles>, "door">,
   work: Work<Tx, Settles>,
 ): Promise<Outgoing> {
-  const door = createTransactionDoor<Tx, Settles>(attempt, guard.keeps);
+  const door = createTransactionDoor<Tx, Settles>(attempt, guard);
   const running = { context, guard, attempt, door, gate };
   const handling = await handled(attempt, door, work);
   const outcome = door.outcome();
   switch (outcome?.kind) {
     case "committed":
       if (handling.kind === "threw") tell(running, handling.error); // changes nothing, and nobody else would know
-      return replied(replies.first(outcome.answer, outcome.record));
+      return replied(replies.committed(outcome.answer, outcome.record));
     case "lost":
       return replied(replies.replyToLoser(outcome.record));
     case "answered":
@@ -210,11 +218,7 @@ function endingOfFailure<Tx, Settles extends Settling>(
 ): Ending {
   switch (handling.kind) {
     case "refused": {
-      const { answer } = handling;
-      return {
-        kind: "permanent_failure",
-        answer: { ...answer, headers: answer.headers.filter(guard.keeps) },
-      };
+      return { kind: "permanent_failure", answer: keptPart(handling.answer, guard) };
     }
     case "not_performed":
     case "threw":
@@ -269,7 +273,7 @@ function unable<Tx, Settles extends Settling>(
 ): Outgoing {
   const outcome = door.outcome();
   // The transaction had been committing while its handler was given up: its answer is the attempt's own.
-  if (outcome?.kind === "committed") return replied(replies.first(outcome.answer, outcome.record));
+  if (outcome?.kind === "committed") return replied(replies.committed(outcome.answer, outcome.record));
   switch (ended.kind) {
     case "lost":
       return replied(replies.replyToLoser(ended.record));

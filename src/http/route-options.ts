@@ -48,6 +48,8 @@ export function refuseImpossible<Tx, Settles extends Settling>(
       "keepHeaders and dropHeaders",
       "cannot be set here: an operation's answer may be made by a worker",
     );
+  if (isOperation && options.store !== undefined)
+    refuse("store", "cannot be set here: an operation's answer may be made by a worker");
   refuseUnkeyed(options, isOperation);
   refuseUnobservable(options, isOperation);
 }

@@ -4,10 +4,10 @@ import { type AnswerInit, toAnswer } from "../engine/answer.ts";
 import type { Attempt } from "../engine/attempt.ts";
 import type { Answered } from "../engine/begin.ts";
 import { following } from "../engine/command.ts";
-import type { HeaderPolicy } from "../engine/header-policy.ts";
 import type { Awaitable, Returned, Settling } from "../engine/returned.ts";
 import type { Worked } from "../engine/transaction.ts";
 import { OncekeyError } from "../errors.ts";
+import { type Keeping, keptPart } from "./outgoing.ts";
 
 /** What `transaction` hands back for the handler to return: proof that the answer is kept, or that it was refused. */
 export interface KeptAnswer {
@@ -42,7 +42,7 @@ export interface TransactionDoor<Tx, Settles extends Settling> {
 
 export function createTransactionDoor<Tx, Settles extends Settling>(
   attempt: Attempt<Tx>,
-  keeps: HeaderPolicy,
+  keeping: Keeping,
 ): TransactionDoor<Tx, Settles> {
   let outcome: TransactionOutcome | null = null;
   let used = false;
@@ -50,7 +50,7 @@ export function createTransactionDoor<Tx, Settles extends Settling>(
   const commit: RouteTransaction<Tx, Settles> = async (work) => {
     const transacted = await attempt.transaction((tx) => {
       const returned: Awaitable<AnswerInit> = work(tx);
-      return following(returned, (init) => worked(toAnswer(init), keeps));
+      return following(returned, (init) => worked(toAnswer(init), keeping));
     });
     switch (transacted.kind) {
       case "committed": {
@@ -106,10 +106,9 @@ async function failureOf(work: Promise<unknown>): Promise<{ readonly error: unkn
   );
 }
 
-function worked(answer: Answer, keeps: HeaderPolicy): Worked<Answer> {
+function worked(answer: Answer, keeping: Keeping): Worked<Answer> {
   if (answer.status >= 400) return { kind: "undo", value: answer };
-  const kept = { ...answer, headers: answer.headers.filter(keeps) };
-  return { kind: "keep", state: "completed", answer: kept, value: answer };
+  return { kind: "keep", state: "completed", answer: keptPart(answer, keeping), value: answer };
 }
 
 function answerOf(record: KeyRecord): Answer {

@@ -14,6 +14,7 @@ import { oneCommitOutageLaws } from "./laws/one-commit-outages.ts";
 import { oneCommitRunningLaws } from "./laws/one-commit-running.ts";
 import { operationLaws } from "./laws/operations.ts";
 import { outageLaws } from "./laws/outages.ts";
+import { secretLaws } from "./laws/secrets.ts";
 import { streamLaws } from "./laws/streams.ts";
 import { transactionLaws } from "./laws/transactions.ts";
 
@@ -26,6 +27,7 @@ export const hostLaws: readonly HostLaw[] = [
   ...fingerprintRecordLaws,
   ...codedBodyLaws,
   ...captureLaws,
+  ...secretLaws,
   ...streamLaws,
   ...endingLaws,
   ...declaredLaws,

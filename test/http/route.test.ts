@@ -49,6 +49,7 @@ describe("a route that could not keep its promises is refused when it is made", 
     ["keepHeaders", { keepHeaders: ["Idempotent-Replayed"] }],
     ["keepHeaders", { keepHeaders: ["a b"] }],
     ["dropHeaders", { dropHeaders: [""] }],
+    ["store", { store: "memory" }],
   ])("by its %s: %j", (field, options) => {
     expect(() => protect(atomic, untyped(options), handler)).toThrow(ConfigurationError);
     expect(() => protect(atomic, untyped(options), handler)).toThrow(expect.objectContaining({ field }));

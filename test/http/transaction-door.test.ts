@@ -17,7 +17,9 @@ describe("a handler's transaction", () => {
     process.on("unhandledRejection", hear);
     const { engine } = sqlEngineOn(sql.store);
     const attempt = proceeded(await engine.begin(requestFor("twice", { effects: "transaction" })));
-    const door = createTransactionDoor<SqliteConnection, "sync">(attempt, () => true);
+    const door = createTransactionDoor<SqliteConnection, "sync">(attempt, {
+      ...{ keeps: () => true, keepsBody: true },
+    });
     for (const id of [1, 2])
       void door.transaction(() => {
         return { status: 201, json: { id } };
