@@ -104,6 +104,21 @@ describe("the policy document", () => {
     );
   });
 
+  test("says of a route with a fingerprint of its own that the service decides", () => {
+    const options = { fingerprint: () => "order" };
+    const { page } = policyDocument(engine, { routes: [{ method: "POST", path: "/forms", options }] });
+    expect(page).toContain("What of the body is compared the service decides.");
+    expect(page).not.toContain("byte by byte");
+  });
+
+  test("says where an answer itself is not kept", () => {
+    const { page } = policyDocument(engine, {
+      routes: [{ method: "POST", path: "/secrets", options: { store: "none" } }],
+    });
+    expect(page).toContain("a repeated request hears `response_not_stored` and the status: 200–400");
+    expect(page).not.toContain("kept and repeated");
+  });
+
   test("says nothing twice of routes with the same rule, and changes with the configuration", () => {
     const short = policyDocument(createEngine({ store: memoryStore(), retention: "90m" }), { routes });
     expect(short.page).toContain("kept for 90 minutes");
@@ -117,6 +132,7 @@ describe("the policy document", () => {
     ["no route", []],
     ["a safe method", [{ method: "GET", path: "/", options: {} }]],
     ["no path", [{ method: "POST", path: "payments", options: {} }]],
+    ["a route that is observed only", [{ method: "POST", path: "/", options: { observe: true } }]],
     ["one route twice", [routes[1], { ...routes[1], method: "POST" }]],
     ["options that protect would refuse", [{ method: "POST", path: "/", options: { ignore: ["x"] } }]],
   ])("is refused for %s", (_what, wrong) => {

@@ -32,12 +32,17 @@ export function policyDocument<Tx, Settles extends Settling>(
   if (!Array.isArray(routes) || routes.length === 0)
     throw new ConfigurationError("routes", "must name at least one protected route");
   const seen = new Set<string>();
-  for (const { method, path } of routes) {
+  for (const { method, path, options } of routes) {
     const name = `${String(method).toUpperCase()} ${path}`;
     if (!/^[A-Za-z]+$/.test(String(method)) || isSafe(String(method)))
       throw new ConfigurationError(
         "routes",
         `has ${name}, whose method asks for no change and is not protected`,
+      );
+    if (options.observe === true)
+      throw new ConfigurationError(
+        "routes",
+        `has ${name}, which is observed only: nothing of it is protected yet`,
       );
     if (!String(path).startsWith("/"))
       throw new ConfigurationError("routes", `has ${name}, whose path must begin with a slash`);

@@ -44,8 +44,12 @@ function fates(route: PolicyRoute): string {
   const found = fatesOf(route);
   if (found === null)
     return "every answer that ends the operation is kept; an outcome that nobody knows is found out by the server.";
+  const kept =
+    route.options.store === "none"
+      ? "the answer itself is not kept, a repeated request hears `response_not_stored` and the status"
+      : "kept and repeated";
   const said = [
-    `kept and repeated: ${found.kept}`,
+    `${kept}: ${found.kept}`,
     ...(found.again === "" ? [] : [`nothing was done, a repeated request runs anew: ${found.again}`]),
     ...(found.unknown === ""
       ? []

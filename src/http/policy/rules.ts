@@ -12,7 +12,7 @@ export interface PolicyRoute {
   /** As OpenAPI writes it: `/payments/{id}/refunds`. */
   readonly path: string;
   /** The options that were handed to `protect`. */
-  readonly options: RouteSettings & Running;
+  readonly options: RouteSettings & Running & { readonly fingerprint?: unknown };
   /** Whether an operation stands behind the route, and no handler. */
   readonly isOperation?: boolean;
 }
@@ -74,11 +74,13 @@ export function fatesOf({ options, isOperation = false }: PolicyRoute): Fates | 
 /** What makes a request the same one, in sentences. */
 export function sameness({ options }: PolicyRoute): readonly string[] {
   const { mode, headers } = fingerprintRule(options);
-  const { ignore = [] } = options;
+  const { ignore = [], fingerprint } = options;
   const body =
-    mode === "raw"
-      ? "The body is compared byte by byte."
-      : "A JSON body is compared as a value: the order of members and the spelling of numbers do not matter, the order of elements does. Any other body is compared byte by byte.";
+    fingerprint !== undefined
+      ? "What of the body is compared the service decides."
+      : mode === "raw"
+        ? "The body is compared byte by byte."
+        : "A JSON body is compared as a value: the order of members and the spelling of numbers do not matter, the order of elements does. Any other body is compared byte by byte.";
   return [
     "A retry repeats the method, the path, the query, the media type and the body.",
     body,
