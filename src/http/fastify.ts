@@ -1,13 +1,11 @@
-import type { ServerResponse } from "node:http";
-import { Readable, Transform } from "node:stream";
+import { type Readable, Transform } from "node:stream";
 import type { Engine } from "../engine/engine.ts";
 import type { OperationRoute } from "../engine/operation.ts";
 import type { Settling } from "../engine/returned.ts";
-import { type Header, KEY_HEADER } from "./exchange.ts";
-import { byName } from "./node-head.ts";
-import { exchangeOf, type NodeRequest } from "./node-request.ts";
+import { KEY_HEADER } from "./exchange.ts";
+import { answerBy, type FastifyReply, type FastifyRequest, linesOf, waitFor } from "./fastify-reply.ts";
+import { exchangeOf } from "./node-request.ts";
 import { createNodeRoute, MOUNTED, sidesOf } from "./node-route.ts";
-import type { Outgoing } from "./outgoing.ts";
 import type {
   BeginningContext,
   BeginningOptions,
@@ -20,21 +18,7 @@ import type {
 } from "./route.ts";
 import type { Running } from "./route-options.ts";
 
-/** What of Fastify's request a route is told by. */
-export interface FastifyRequest {
-  readonly raw: NodeRequest;
-  readonly routeOptions: { readonly url?: string | undefined };
-}
-
-/** What of Fastify's reply a route is answered by. */
-export interface FastifyReply {
-  readonly raw: ServerResponse;
-  readonly code: (status: number) => unknown;
-  readonly header: (name: string, value: string | string[]) => unknown;
-  readonly getHeaders: () => Readonly<Record<string, unknown>>;
-  readonly removeHeader: (name: string) => unknown;
-  readonly send: (payload?: unknown) => unknown;
-}
+export type { FastifyReply, FastifyRequest } from "./fastify-reply.ts";
 
 /** A route's handler as Fastify calls it. */
 export type RouteHandler<Request, Reply> = (request: Request, reply: Reply) => Promise<unknown>;
@@ -96,8 +80,7 @@ export function protect<Tx, Settles extends Settling>(
     const before = linesOf(reply);
     const call = { exchange, response: reply.raw, returns: true, before };
     const handover = await serve(request, call, async (context, ended) => {
-      // Whoever waits for a reply waits for its last byte, which is held until the handler has ended.
-      Object.assign(reply, thenable(ended));
+      waitFor(reply, ended);
       const returned = run(request, reply, context);
       if (returned === undefined) await ended; // it answers by the reply, whenever it likes
       return await returned;
@@ -108,16 +91,11 @@ export function protect<Tx, Settles extends Settling>(
       case "returned":
         return handover.value;
       case "reply":
-        return answer(reply, before, handover.outgoing);
+        return answerBy(reply, before, handover.outgoing);
       case "threw":
         throw handover.error;
     }
   };
-}
-
-function thenable(ended: Promise<void>): object {
-  // biome-ignore lint/suspicious/noThenProperty: Fastify's reply has one of its own, in whose place this stands.
-  return { then: (fulfilled: () => unknown) => void ended.then(fulfilled) };
 }
 
 /** Keeps the bytes of a body that Fastify is about to parse: `app.addHook("preParsing", rawBody)`. */
@@ -165,31 +143,4 @@ export function idempotency<Tx, Settles extends Settling, Request extends Fastif
   };
   // Fastify's own word for a plugin that works on the application that it is registered on.
   return Object.assign(plugin, { [Symbol.for("skip-override")]: true });
-}
-
-function linesOf(reply: FastifyReply): readonly Header[] {
-  return Object.entries(reply.getHeaders()).flatMap(([name, value]) =>
-    (Array.isArray(value) ? value : [value]).map((each): Header => [name, String(each)]),
-  );
-}
-
-/** By the reply, so that hooks still have their say. */
-function answer(reply: FastifyReply, before: readonly Header[], outgoing: Outgoing): FastifyReply {
-  for (const name of Object.keys(reply.getHeaders())) reply.removeHeader(name);
-  const { status, headers, body, added } = outgoing;
-  const own = [...headers, ...added];
-  const kept = before.filter(([name]) => !own.some(([each]) => each === name));
-  for (const { name, values } of byName([...kept, ...own]).values()) {
-    const [only = ""] = values;
-    reply.header(name, values.length === 1 ? only : [...values]);
-  }
-  reply.code(status);
-  if (!(body instanceof Uint8Array) || body.length === 0) reply.send();
-  else if (reply.getHeaders()["content-type"] !== undefined) reply.send(Buffer.from(body));
-  else {
-    // Bytes without a type are given one; a stream is not.
-    reply.header("content-length", String(body.length));
-    reply.send(Readable.from([Buffer.from(body)]));
-  }
-  return reply;
 }
