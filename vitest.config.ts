@@ -7,6 +7,7 @@ const ofPrisma = "test/prisma/*.test.ts";
 const all = ["test/**/*.test.ts", "examples/settlement/test/**/*.test.ts", "bench/test/**/*.test.mjs"];
 
 export default defineConfig({
+  oxc: { decorator: { legacy: true } }, // as Nest's users compile theirs
   test: {
     include: prisma === undefined ? all : [ofPrisma],
     exclude: [...configDefaults.exclude, ...(prisma === undefined ? [ofPrisma] : [])],

@@ -78,6 +78,8 @@ describe("these tests can fail", () => {
     ["src/engine/a.ts", "const any = (name: string) => import(name);", /\(computed\) \(dynamic\)/],
     ["src/http/hono.ts", 'import { Hono } from "hono";', /hono \(value\)/],
     ["src/http/guard.ts", 'import type { Context } from "hono";', /hono \(type\)/],
+    ["src/http/nest-route.ts", 'import { of } from "rxjs";', /rxjs \(value\)/],
+    ["src/http/nest.ts", 'import { NestFactory } from "@nestjs/core";', /core \(value\)/],
     ["src/http/deep/guard.ts", 'import type { Context } from "hono";', /hono \(type\)/],
     ["src/conformance/laws/a.ts", 'import { test } from "vitest";', /vitest/],
     ["src/cli/main.ts", 'import pg from "pg";', /pg \(value\)/],
@@ -100,6 +102,7 @@ describe("these tests can fail", () => {
       'import { rows } from "./migrations.ts"; import { join } from "node:path/posix";',
     ],
     ["src/http/hono.ts", 'import type { Context } from "hono"; import type { H } from "hono/types";'],
+    ["src/http/nest.ts", 'import { Inject } from "@nestjs/common"; import { of } from "rxjs";'],
     ["src/cli/commands/migrate.ts", 'export const pool = async () => (await import("pg")).Pool;'],
     [
       "examples/settlement/src/a.ts",
@@ -143,6 +146,14 @@ describe("these tests can fail", () => {
       expect(shapeFaultsOf(source, { entryPoints }).join("\n")).toMatch(/says nothing/);
     },
   );
+
+  test("only Nest's own file may name a module by a class, and only by one without members", () => {
+    const faultsOf = (path: string, text: string) =>
+      shapeFaultsOf(parseSource({ path, text }), { entryPoints });
+    expect(faultsOf("src/http/nest.ts", "class Module {}")).toEqual([]);
+    expect(faultsOf("src/http/nest.ts", "class Module { start() {} }").join()).toMatch(/is a class/);
+    expect(faultsOf("src/http/nest-route.ts", "class Module {}").join()).toMatch(/is a class/);
+  });
 
   test("what is allowed is not reported", () => {
     const text =

@@ -125,6 +125,6 @@ export function idempotency<
 }
 
 /** What Express matched, mounts included; a mounted middleware has matched nothing yet. */
-function patternOf({ baseUrl = "", route }: ExpressRequest): string | null {
+export function patternOf({ baseUrl = "", route }: ExpressRequest): string | null {
   return typeof route?.path === "string" ? `${baseUrl}${route.path}` : null;
 }

@@ -30,6 +30,12 @@ export interface Capture {
 }
 
 const running = new AsyncLocalStorage<object>();
+const taken = new WeakSet<ServerResponse>();
+
+/** Whether an answer is, or was, made on a response that was taken over. */
+export function isCaptured(response: ServerResponse): boolean {
+  return taken.has(response);
+}
 
 /** Takes a response over: its methods record what they are given, with the checks and the errors of Node's own. */
 export function capture(
@@ -52,6 +58,7 @@ export function capture(
   const isOurs = () => course.handedOver || running.getStore() === token;
   const recorded = recorder(response, state, { isOurs, begin: resolve, ended: ended.resolve, breakOff });
   const native = takenOver(response, recorded);
+  taken.add(response);
   void ended.promise.then(native.finish).then(complete);
   return {
     ...{ answer: answer.promise, ended: ended.promise, native, before, given: () => state },

@@ -26,6 +26,8 @@ export interface HostUnderTest {
   readonly lacks: readonly HostNeed[];
   /** Answers as `node:http` does, which is held to the laws on every store; itself it is on the memory store. */
   readonly standsOnNode?: boolean;
+  /** A store beside the memory store that a host upon Node is held to the laws on. */
+  readonly alsoOn?: string;
   readonly serve: <Tx, Settles extends Settling>(site: Site<Tx, Settles>) => Promise<Listening>;
 }
 

@@ -8,9 +8,11 @@ import type { RequestView, Route, TransactionWork } from "./law.ts";
 import { hostLaws } from "./laws.ts";
 import { storesUnderHosts } from "./stores.ts";
 
-/** Holds a host to every law on every store; those that answer as `node:http` does, on the memory store. */
+/** Holds a host to every law on every store; those that answer as `node:http` does, on the memory store and the one they name. */
 export function holdToLaws(host: HostUnderTest): void {
-  const stores = storesUnderHosts.filter(({ name }) => host.standsOnNode !== true || name === "memory");
+  const stores = storesUnderHosts.filter(
+    ({ name }) => host.standsOnNode !== true || name === "memory" || name === host.alsoOn,
+  );
   describe.each(stores)(`${host.name} on $name`, ({ isHere, lacks, open }) => {
     let trial: Trial;
     beforeAll(async () => {
