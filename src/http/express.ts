@@ -2,8 +2,9 @@ import type { ServerResponse } from "node:http";
 import type { Engine } from "../engine/engine.ts";
 import type { OperationRoute } from "../engine/operation.ts";
 import type { Settling } from "../engine/returned.ts";
+import { MOUNTED } from "./mounted.ts";
 import { exchangeOf, type NodeRequest } from "./node-request.ts";
-import { createNodeRoute, MOUNTED, type Next, sidesOf, untilEnded } from "./node-route.ts";
+import { createNodeRoute, type Next, sidesOf, untilEnded } from "./node-route.ts";
 import { sendReply } from "./node-send.ts";
 import type {
   BeginningContext,

@@ -4,8 +4,9 @@ import type { OperationRoute } from "../engine/operation.ts";
 import type { Settling } from "../engine/returned.ts";
 import { KEY_HEADER } from "./exchange.ts";
 import { answerBy, type FastifyReply, type FastifyRequest, linesOf, waitFor } from "./fastify-reply.ts";
+import { MOUNTED } from "./mounted.ts";
 import { exchangeOf } from "./node-request.ts";
-import { createNodeRoute, MOUNTED, sidesOf } from "./node-route.ts";
+import { createNodeRoute, sidesOf } from "./node-route.ts";
 import type {
   BeginningContext,
   BeginningOptions,

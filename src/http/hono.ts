@@ -1,8 +1,12 @@
 import type { Context } from "hono";
+import type { Engine } from "../engine/engine.ts";
+import type { Settling } from "../engine/returned.ts";
 import { ConfigurationError } from "../errors.ts";
 import type { Exchange } from "./exchange.ts";
+import { MOUNTED } from "./mounted.ts";
 import { linesOf, queryOf } from "./received.ts";
-import { type HostView, type Protect, protectOn } from "./route.ts";
+import { servedAsResponse } from "./response-host.ts";
+import { createRoute, type HostView, type Protect, protectOn, type RouteOptions } from "./route.ts";
 import { copiedBytes } from "./stream-bytes.ts";
 
 /**
@@ -11,9 +15,48 @@ import { copiedBytes } from "./stream-bytes.ts";
  */
 export const protect: Protect<Context> = protectOn(viewOf);
 
+/** Protects every POST and PATCH behind it that brings a key: `app.use(idempotency(engine, { principal }))`. */
+export function idempotency<Tx, Settles extends Settling>(
+  engine: Engine<Tx, Settles>,
+  options: RouteOptions<Context>,
+): (c: Context, next: () => Promise<void>) => Promise<Response | undefined> {
+  const serve = createRoute(engine, { ...MOUNTED, ...options }, null);
+  return async (c, next) => {
+    const behind = async () => {
+      await next();
+      if (c.error !== undefined) throw c.error; // Hono has made a page of it, and told nobody else
+      return c.res;
+    };
+    try {
+      const response = await servedAsResponse<Tx, Settles>(mountedViewOf(c), behind, (host) =>
+        serve(c, host),
+      );
+      if (!c.finalized) return asHonoSends(c, response);
+      c.res = undefined; // or its headers would go upon those of the new one
+      c.res = response;
+    } catch (error) {
+      if (error !== c.error) throw error;
+    }
+    return undefined;
+  };
+}
+
+/** Behind a mount errors are pages already. */
+function mountedViewOf(c: Context): HostView {
+  return {
+    exchange: exchangeOf(c, c.req.matchedRoutes.at(-1)?.path ?? null),
+    answerOfError: (error) => (error === c.error && isHttpError(error) ? c.res : null),
+    failed: async (error, added) => {
+      if (error !== c.error) throw error;
+      for (const [name, value] of added) c.res.headers.set(name, value);
+      return c.res;
+    },
+  };
+}
+
 function viewOf(c: Context): HostView {
   return {
-    exchange: exchangeOf(c),
+    exchange: exchangeOf(c, c.req.routePath),
     answerOfError: (error) => (isHttpError(error) ? asHonoSends(c, error.getResponse()) : null),
     failed: async (error, added) => {
       // On the context's own response, which Hono merges into whatever its error handler answers.
@@ -23,12 +66,12 @@ function viewOf(c: Context): HostView {
   };
 }
 
-function exchangeOf(c: Context): Exchange {
+function exchangeOf(c: Context, pattern: string | null): Exchange {
   return {
     method: c.req.method,
     // Not of the URL: Hono routes, and names its parameters, by a path that it decoded in its own way.
     path: c.req.path,
-    pattern: c.req.routePath,
+    pattern,
     query: queryOf(c.req.url),
     header: (name) => linesOf(c.req.header(name), { incoming: c.env?.incoming, name }),
     body: (maxBytes) => bodyOf(c, maxBytes),
@@ -56,7 +99,7 @@ function isHttpError(error: unknown): error is { getResponse(): Response } {
   return error instanceof Error && "getResponse" in error && typeof error.getResponse === "function";
 }
 
-/** With the headers that the handler had set on the context, as Hono's own error handler sends it. */
+/** With the headers that were set on the context before, as Hono's own error handler sends it. */
 function asHonoSends(c: Context, response: Response): Response {
   return c.newResponse(response.body, response);
 }

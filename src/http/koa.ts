@@ -3,8 +3,9 @@ import { Stream } from "node:stream";
 import type { Engine } from "../engine/engine.ts";
 import type { OperationRoute } from "../engine/operation.ts";
 import type { Settling } from "../engine/returned.ts";
+import { MOUNTED } from "./mounted.ts";
 import { exchangeOf, type NodeRequest } from "./node-request.ts";
-import { createNodeRoute, MOUNTED, sidesOf } from "./node-route.ts";
+import { createNodeRoute, sidesOf } from "./node-route.ts";
 import { isBodyless, type Outgoing } from "./outgoing.ts";
 import type {
   BeginningContext,

@@ -56,7 +56,6 @@ function onFastify(
     sending: (ended) => waitFor(reply, ended),
     answer: async (outgoing) => {
       const over = left(reply.raw);
-      Reflect.deleteProperty(reply, "then"); // of a handler that has sent nothing
       answerBy(reply, before, outgoing);
       await over;
       Object.assign(reply, { send: () => reply });

@@ -15,12 +15,13 @@ export type Way = (run: (attempt: RouteContext<unknown, Settling>) => Promise<un
 /** The way leads through once: a second claim would meet the first. */
 export function protectedBy(
   serve: ServeCall<NestRequest, unknown, Settling>,
-  { request, call, sending, answer }: NestExchange,
+  exchangeNow: () => NestExchange,
 ): Way {
   let entered = false;
   return async (run) => {
     if (entered) throw new Error(ENTERED_TWICE);
     entered = true;
+    const { request, call, sending, answer } = exchangeNow(); // with the headers that others have set by now
     let running: Promise<unknown> | null = null;
     const handover = await serve(request, call, (attempt, ended) => {
       if (isCaptured(call.response)) sending(ended);

@@ -13,10 +13,11 @@ import type { Engine } from "../engine/engine.ts";
 import type { OperationRoute } from "../engine/operation.ts";
 import type { Settling } from "../engine/returned.ts";
 import { ConfigurationError } from "../errors.ts";
+import { MOUNTED } from "./mounted.ts";
 import { type NestRequest, type NestResponse, nestExchangeOf } from "./nest-platform.ts";
 import { attemptAt, guard, isGuarded, onTheWay, protectedBy, type Way } from "./nest-route.ts";
 import { isCaptured } from "./node-capture.ts";
-import { createNodeRoute, MOUNTED, type ServeCall } from "./node-route.ts";
+import { createNodeRoute, type ServeCall } from "./node-route.ts";
 import type { RouteOptions } from "./route.ts";
 import type { Running } from "./route-options.ts";
 
@@ -134,12 +135,13 @@ function principalOf(...sources: readonly Pick<Settings, "principal">[]): (reque
 
 function wayOf(serve: ServeCall<NestRequest, unknown, Settling>, context: ExecutionContext): Way {
   const http = context.switchToHttp();
-  const exchange = nestExchangeOf(http.getRequest<NestRequest>(), http.getResponse<NestResponse>());
-  const way = protectedBy(serve, exchange);
+  const [request, response] = [http.getRequest<NestRequest>(), http.getResponse<NestResponse>()];
+  const way = protectedBy(serve, () => nestExchangeOf(request, response));
   return (run) =>
     way(async (attempt) => {
       const value = await run(attempt);
       // An answer is made of the last value; events, which are nobody's answer, go on by themselves.
-      return isObservable(value) && isCaptured(exchange.call.response) ? await lastValueFrom(value) : value;
+      if (!isObservable(value) || !isCaptured("raw" in response ? response.raw : response)) return value;
+      return await lastValueFrom(value);
     });
 }

@@ -28,6 +28,8 @@ export interface NestApp {
   readonly port: number;
   readonly state: () => Promise<string | undefined>;
   readonly events: readonly EngineEvent[];
+  /** What Fastify complained of. */
+  readonly complaints: readonly string[];
 }
 
 const open: (() => Promise<unknown>)[] = [];
@@ -39,7 +41,9 @@ export async function startNest(platform: PlatformName, parts: NestParts): Promi
   const { rawBody = true, set, shared = [OncekeyModule.forRoot({ engine, principal })], ...metadata } = parts;
   class Application {}
   const root = { module: Application, ...metadata, imports: [...(metadata.imports ?? []), ...shared] };
-  const adapter = platform === "express" ? new ExpressAdapter() : new FastifyAdapter();
+  const complaints: string[] = [];
+  const logger = { level: "warn", stream: { write: (line: string) => void complaints.push(line) } };
+  const adapter = platform === "express" ? new ExpressAdapter() : new FastifyAdapter({ logger });
   const options = { rawBody, logger: false, forceCloseConnections: true, abortOnError: false } as const;
   const app = await NestFactory.create(root, adapter, options);
   set?.(app, engine);
@@ -48,7 +52,7 @@ export async function startNest(platform: PlatformName, parts: NestParts): Promi
   const { port } = await listening(app.getHttpServer());
   const identity = { kind: "http", principal: "alice", key: "k" } as const;
   return {
-    ...{ port, events },
+    ...{ port, events, complaints },
     sent: (body = { a: 1 }, headers = [], method = "POST") =>
       send(port, { method, target: "/charges", ...json("k", body, headers) }),
     state: async () => (await engine.store.read(identity)).record?.state,

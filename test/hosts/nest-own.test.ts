@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import {
   type ArgumentsHost,
@@ -9,6 +10,7 @@ import {
   type ExecutionContext,
   ForbiddenException,
   Get,
+  Header,
   HttpException,
   Injectable,
   Patch,
@@ -16,12 +18,15 @@ import {
   Post,
   Put,
   Req,
+  Res,
   Sse,
   StreamableFile,
   UnauthorizedException,
   UseGuards,
   UseInterceptors,
 } from "@nestjs/common";
+import compression from "compression";
+import type { FastifyReply } from "fastify";
 import { finalize, map, of, retry, tap } from "rxjs";
 import { afterEach, describe, expect, test } from "vitest";
 import { createEngine } from "../../src/engine/engine.ts";
@@ -111,7 +116,7 @@ describe("guards and pipes come before protection", () => {
   onBoth("the principal is what the guard made of the caller", async (platform) => {
     const guard: CanActivate = {
       canActivate: (context) => {
-        Object.assign(context.switchToHttp().getRequest(), { user: { id: "alice" } });
+        Object.assign(context.switchToHttp().getRequest(), { user: { id: "bob" } });
         return true;
       },
     };
@@ -125,8 +130,10 @@ describe("guards and pipes come before protection", () => {
       }
     }
     const { sent, state } = await startNest(platform, { controllers: [Charges] });
-    assertFirst(await sent(), 201);
-    expect(await state()).toBe("completed");
+    const first = await sent();
+    assertFirst(first, 201);
+    assertReplay(first, await sent());
+    expect(await state()).toBeUndefined(); // of the module's principal
   });
 });
 
@@ -153,7 +160,7 @@ describe("interceptors stand around protection", () => {
         return { id: ids };
       }
     }
-    const { sent } = await startNest(platform, {
+    const { sent, complaints } = await startNest(platform, {
       controllers: [Charges],
       set: (app) => app.useGlobalFilters({ catch: (error: unknown) => errors.push(error) }),
     });
@@ -166,8 +173,106 @@ describe("interceptors stand around protection", () => {
       ...[{ data: 1 }, "over"],
       ...[expect.objectContaining({ code: "key_reused" }), "over"],
     ]);
-    expect(errors).toEqual([]);
+    expect([...errors, ...complaints]).toEqual([]);
   });
+
+  onBoth("a layer beneath Nest may take its time over sending a copy", async (platform) => {
+    @Controller("charges")
+    class Charges {
+      @Post()
+      @Idempotent()
+      charge() {
+        return { text: "x".repeat(10_000) };
+      }
+    }
+    const slowly = async (_request: unknown, reply: { header: (name: string, value: string) => unknown }) => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      reply.header("x-layer", "1");
+    };
+    const { sent, complaints } = await startNest(platform, {
+      controllers: [Charges],
+      set: (app) => {
+        if (platform === "express") app.use(compression());
+        else app.getHttpAdapter().getInstance().addHook("onSend", slowly);
+      },
+    });
+    const accept = [["Accept-Encoding", "gzip"]] as const;
+    const answers = [await sent({}, accept), await sent({}, accept), await sent({ other: 1 }, accept)];
+    expect(answers.map(({ status, complete }) => [status, complete])).toEqual([
+      [201, true],
+      [201, true],
+      [422, true],
+    ]);
+    const [first, copy] = answers.map(({ body }) => body.toString("latin1"));
+    expect(copy).toBe(first);
+    const layers = answers.map((answer) => [
+      ...linesOf(answer, "x-layer"),
+      ...linesOf(answer, "content-encoding"),
+    ]);
+    expect(layers).toEqual(platform === "express" ? [["gzip"], ["gzip"], []] : [["1"], ["1"], ["1"]]);
+    expect(complaints).toEqual([]);
+  });
+
+  onBoth("headers that stood before the handler are each exchange's own", async (platform) => {
+    let exchanges = 0;
+    const layer = {
+      intercept: (context: ExecutionContext, next: CallHandler) => {
+        exchanges += 1;
+        context.switchToHttp().getResponse().header("x-exchange", String(exchanges));
+        return next.handle();
+      },
+    };
+    @Controller("charges")
+    class Charges {
+      @Post()
+      @Header("x-constant", "1")
+      @UseInterceptors(layer)
+      @Idempotent()
+      charge() {
+        return {};
+      }
+    }
+    const { sent } = await startNest(platform, { controllers: [Charges] });
+    const answers = [await sent(), await sent(), await sent({ other: 1 })];
+    expect(answers.map((answer) => linesOf(answer, "x-exchange"))).toEqual([["1"], ["2"], ["3"]]);
+    for (const answer of answers) expect(linesOf(answer, "x-constant")).toEqual(["1"]);
+  });
+
+  onBoth(
+    "one hears of the end of a handler that answers by itself no sooner than it ends",
+    async (platform) => {
+      const seen: string[] = [];
+      const watching = {
+        intercept: (_context: ExecutionContext, next: CallHandler) =>
+          next.handle().pipe(finalize(() => seen.push("over"))),
+      };
+      let end = () => {};
+      const ending = new Promise<void>((resolve) => {
+        end = resolve;
+      });
+      @Controller("charges")
+      class Charges {
+        @Post()
+        @UseInterceptors(watching)
+        @Idempotent()
+        async charge(@Res() response: ServerResponse & { readonly raw?: ServerResponse }) {
+          const { raw = response } = response;
+          raw.write("a");
+          await ending;
+          seen.push("handled");
+          raw.end("b");
+        }
+      }
+      const { port, state } = await startNest(platform, { controllers: [Charges] });
+      const asked = call(port, { target: "/charges", headers: [["Idempotency-Key", "k"]] });
+      await expect.poll(asked.sofar).toContain("a");
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      end();
+      expect((await asked.answer).body.toString()).toBe("ab");
+      await expect.poll(() => seen).toEqual(["handled", "over"]);
+      expect(await state()).toBe("completed");
+    },
+  );
 
   onBoth("one that asks the handler again does not make it run again", async (platform) => {
     let runs = 0;
@@ -261,9 +366,13 @@ describe("exception filters stand around protection", () => {
   );
 
   onBoth("a file that breaks off is not taken for whole", async (platform) => {
+    let fail = () => {};
+    const failing = new Promise<void>((resolve) => {
+      fail = resolve;
+    });
     async function* broken() {
       yield Buffer.from("half");
-      await new Promise((resolve) => setTimeout(resolve, 30));
+      await failing;
       throw new Error("The disk is gone.");
     }
     @Controller("charges")
@@ -277,8 +386,11 @@ describe("exception filters stand around protection", () => {
         );
       }
     }
-    const { sent, state } = await startNest(platform, { controllers: [Charges] });
-    expect((await sent()).complete).toBe(false);
+    const { port, state } = await startNest(platform, { controllers: [Charges] });
+    const asked = call(port, { target: "/charges", headers: [["Idempotency-Key", "k"]] });
+    await expect.poll(asked.sofar).toContain("half");
+    fail();
+    expect((await asked.answer).complete).toBe(false);
     expect(await state()).toBe("unknown");
   });
 });
@@ -396,6 +508,30 @@ describe("the handler", () => {
     await expect.poll(state, { timeout: 5_000 }).toBe("completed");
     expect((await sent({ a: 1 })).body.toString()).toBe('{"id":1}');
   });
+});
+
+test("a handler on Fastify may wait for a stream that it has sent", async () => {
+  let waited = false;
+  @Controller("charges")
+  class Charges {
+    @Post()
+    @Idempotent()
+    async charge(@Res() reply: FastifyReply) {
+      async function* pieces() {
+        for (const piece of ["a", "b"]) {
+          yield piece;
+          await new Promise((resolve) => setTimeout(resolve, 20));
+        }
+      }
+      await reply.type("text/plain").send(Readable.from(pieces()));
+      waited = true;
+      return reply;
+    }
+  }
+  const { sent } = await startNest("fastify", { controllers: [Charges] });
+  const first = await sent();
+  expect([first.body.toString(), first.complete, waited]).toEqual(["ab", true, true]);
+  assertReplay(first, await sent());
 });
 
 describe("a mount for the whole application", () => {

@@ -122,6 +122,13 @@ const ways: readonly (readonly [name: string, controllerOf: (protection: Protect
   ],
   ["the response", responding((response) => void response.status(201).header("x-own", "1").send({ id: 1 }))],
   ["the response, returned", responding(async (response) => response.status(201).send({ id: 1 }))],
+  [
+    "the response, with a file",
+    responding(async (response) => {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      return response.status(200).send(Buffer.alloc(300_000, "x"));
+    }),
+  ],
   ["the response, later", responding((response) => void setTimeout(() => response.send("made"), 15))],
 ];
 
