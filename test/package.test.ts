@@ -72,6 +72,20 @@ describe("what the package needs", () => {
     ]);
   });
 
+  test("what a Request → Response handler asks of its runtime is what its page says", () => {
+    const page = readFileSync(join(root, "docs/guide/hosts/fetch.md"), "utf8");
+    const [, needs = ""] = page.split("## What it needs");
+    const said = new Set([...needs.matchAll(/`(node:\w+)`/g)].map(([, name]) => name));
+    const built = importsOfBuilt("dist");
+    const reached = new Set(["dist/http/fetch.js", "dist/http/hono.js", "dist/index.js"]);
+    for (const file of reached) {
+      for (const each of built.filter((one) => one.file === file && one.specifier.startsWith(".")))
+        reached.add(join(file, "..", each.specifier));
+    }
+    const asked = built.filter(({ file, specifier }) => reached.has(file) && specifier.startsWith("node:"));
+    expect(new Set(asked.map(({ specifier }) => specifier))).toEqual(said);
+  });
+
   test("the built core imports only itself", () => {
     expect(importsOfBuilt("dist/core").filter(({ specifier }) => !/^\.\/[^/]+$/.test(specifier))).toEqual([]);
   });

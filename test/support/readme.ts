@@ -36,7 +36,8 @@ export async function compileShown({
   for (const example of examples) cpSync(join(root, "examples", example), join(folder, example));
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
-  const compilerOptions = { rootDir: ".", declaration: false, isolatedDeclarations: false };
+  const ours = { rootDir: ".", declaration: false, isolatedDeclarations: false };
+  const compilerOptions = { ...ours, experimentalDecorators: true }; // as Nest's users compile theirs
   const files = ["readme.ts", ...guides.map(({ file }) => file), ...examples];
   const project = { extends: join(root, "tsconfig.base.json"), compilerOptions, files };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(project));
