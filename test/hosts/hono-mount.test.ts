@@ -112,17 +112,27 @@ describe("a mount for the whole application", () => {
       });
       app.onError((_, c) => {
         pages += 1;
-        return c.text("page", 500);
+        return c.text("page", 422);
       });
     });
     const first = await sent();
     expect([first.status, first.body.toString(), linesOf(first, "idempotency-status")]).toEqual([
-      500,
+      422,
       "page",
       ["unknown"],
     ]);
     problemOf(await sent(), "outcome_unknown", { retry: "never" });
     expect([pages, (await record())?.state]).toEqual([1, "unknown"]);
+  });
+
+  test("no route behind it can say that its answer is a replay", async () => {
+    const { sent } = await served((app, engine) => {
+      app.use(idempotency(engine, { principal }));
+      app.post("/charges", (c) => c.text("made", 201, { "Idempotent-Replayed": "true" }));
+    });
+    const first = await sent();
+    assertFirst(first, 201);
+    assertReplay(first, await sent());
   });
 
   test("where the store is out of reach it says so, or runs and says so, as the route wants it", async () => {
