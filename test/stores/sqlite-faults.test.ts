@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { isBusy, isForeignKey, isOutdated, translated } from "../../src/stores/sqlite/faults.ts";
+import { isBusy, isOutdated, isResistance, translated } from "../../src/stores/sqlite/faults.ts";
 import { type SqliteConnection, sqliteStore } from "../../src/stores/sqlite/index.ts";
 import { claimOf, httpIdentity } from "./sample.ts";
 import { open, openForTest, sqliteStoreForTest } from "./sqlite-files.ts";
@@ -58,9 +58,14 @@ describe("an error of any driver", () => {
       true,
       false,
     ]);
-    expect([787, 19, 1555].map((code) => isForeignKey(numbered(code)))).toEqual([true, false, false]);
+    expect([787, 1811, 19, 1555].map((code) => isResistance(numbered(code)))).toEqual([
+      true,
+      true,
+      false,
+      false,
+    ]);
     const names = ["SQLITE_CONSTRAINT_FOREIGNKEY", "SQLITE_CONSTRAINT_UNIQUE"];
-    expect(names.map((code) => isForeignKey(named(code)))).toEqual([true, false]);
+    expect(names.map((code) => isResistance(named(code)))).toEqual([true, false]);
   });
 });
 

@@ -69,7 +69,7 @@ describe("the queries of the workers and of people", () => {
 const SAME_INSTANT = "USE TEMP B-TREE FOR LAST TERM OF ORDER BY";
 
 describe("a purge", () => {
-  test.each(["", "DEFERRABLE INITIALLY DEFERRED"])(
+  test.each(["", "DEFERRABLE INITIALLY DEFERRED", "ON DELETE RESTRICT"])(
     "goes row by row past those that a foreign key holds %s, and never starves those behind them",
     async (deferred) => {
       const { store, path } = await sqliteStoreForTest();

@@ -12,9 +12,10 @@ export function isOutdated(error: unknown): boolean {
   return isBusy(error) && extendedCodeOf(error) === BUSY_SNAPSHOT;
 }
 
-/** Whether another row still refers to the one that was to go. */
-export function isForeignKey(error: unknown): boolean {
-  return extendedCodeOf(error) === CONSTRAINT_FOREIGNKEY;
+/** Whether something of the user's holds the row that was to go: a foreign key (RESTRICT has a code of its own), or a trigger. */
+export function isResistance(error: unknown): boolean {
+  const code = extendedCodeOf(error);
+  return code === CONSTRAINT_FOREIGNKEY || code === CONSTRAINT_TRIGGER;
 }
 
 /** What a driver's error means to those who use the store; errors that mean nothing to them stay as they are. */
@@ -110,9 +111,12 @@ const WORDS: readonly (readonly [words: RegExp, code: Code])[] = [
 
 const BUSY_SNAPSHOT = 517;
 const CONSTRAINT_FOREIGNKEY = 787;
+/** Of RESTRICT too, which SQLite makes a trigger of. */
+const CONSTRAINT_TRIGGER = 1811;
 const EXTENDED: Readonly<Record<string, number>> = {
   SQLITE_BUSY_SNAPSHOT: BUSY_SNAPSHOT,
   SQLITE_CONSTRAINT_FOREIGNKEY: CONSTRAINT_FOREIGNKEY,
+  SQLITE_CONSTRAINT_TRIGGER: CONSTRAINT_TRIGGER,
 };
 
 const MISSING = /no such table: (main\.)?oncekey_|no such column|has no column named/;

@@ -1,5 +1,5 @@
 import { run, type SqliteConnection } from "./connection.ts";
-import { isForeignKey } from "./faults.ts";
+import { isResistance } from "./faults.ts";
 import { ENDABLE, type EndedPlace, listEnded } from "./lists.ts";
 import { NOW } from "./records.ts";
 
@@ -53,7 +53,7 @@ async function remove(write: Purging["write"], places: readonly EndedPlace[]): P
       places.reduce((gone, place) => gone + removeOne(connection, place), 0),
     );
   } catch (error) {
-    if (!isForeignKey(error)) throw error;
+    if (!isResistance(error)) throw error;
     if (places.length === 1) return 0;
   }
   // A deferred foreign key resists only at the commit, and does not say which row it was.
@@ -66,7 +66,7 @@ function removeOne(connection: SqliteConnection, { number }: EndedPlace): number
   try {
     return run(connection, REMOVE, [number]);
   } catch (error) {
-    if (isForeignKey(error)) return 0;
+    if (isResistance(error)) return 0;
     throw error;
   }
 }
