@@ -1,8 +1,9 @@
-import type { Identity, KeyRecord } from "../core/record.ts";
+import { isRemembered } from "../core/decide.ts";
+import type { Identity, Instant, KeyRecord } from "../core/record.ts";
 import type { Audited } from "../stores/store.ts";
 
-/** A record as a program reads it; answers, results and references are told by their size only. */
-export function documentOf(record: KeyRecord): Readonly<Record<string, unknown>> {
+/** A record as a program reads it at the store's `now`; answers, results and references are told by their size only. */
+export function documentOf(record: KeyRecord, now: Instant): Readonly<Record<string, unknown>> {
   const { identity, operation, effects, state, attempt, revision, correlationId, reference, steps } = record;
   return {
     ...{ identity, operation, effects, state, attempt, revision, correlationId },
@@ -11,7 +12,7 @@ export function documentOf(record: KeyRecord): Readonly<Record<string, unknown>>
     updatedAt: timeOf(record.updatedAt),
     referenceBytes: reference?.length ?? null,
     steps: Object.fromEntries([...steps].map(([name, step]) => [name, stepOf(step)])),
-    ...ofItsState(record),
+    ...ofItsState(record, now),
   };
 }
 
@@ -29,7 +30,7 @@ function stepOf(step: KeyRecord["steps"] extends ReadonlyMap<string, infer Step>
   };
 }
 
-function ofItsState(record: KeyRecord): Readonly<Record<string, unknown>> {
+function ofItsState(record: KeyRecord, now: Instant): Readonly<Record<string, unknown>> {
   switch (record.state) {
     case "in_progress":
       return { leaseUntil: timeOf(record.leaseUntil) };
@@ -51,7 +52,9 @@ function ofItsState(record: KeyRecord): Readonly<Record<string, unknown>> {
       const { status, headers, body, sealed } = record.answer;
       const bytes = { bodyBytes: body?.length ?? null, ...(sealed && { sealedBytes: sealed.length }) };
       const answer = { status, headers: headers.map(([name]) => name), ...bytes };
-      return { answer, retainUntil: timeOf(record.retainUntil) };
+      const { retainUntil, tombstoneMs } = record;
+      const tombstoneUntil = tombstoneMs === null ? null : timeOf(retainUntil + tombstoneMs);
+      return { answer, retainUntil: timeOf(retainUntil), tombstoneUntil, expired: isRemembered(record, now) };
     }
   }
 }
@@ -90,9 +93,10 @@ export const HEADINGS: readonly string[] = [
   "CHANGED",
 ];
 
-export function rowOf(record: KeyRecord): readonly string[] {
+export function rowOf(record: KeyRecord, now: Instant): readonly string[] {
   const { identity, operation, attempt, createdAt, updatedAt } = record;
-  const state = record.state === "unknown" ? `unknown (${record.disposition})` : record.state;
+  const more = record.state === "unknown" ? record.disposition : isRemembered(record, now) ? "expired" : null;
+  const state = more === null ? record.state : `${record.state} (${more})`;
   const whose = [operation, identity.principal, identity.key, String(attempt)];
   return [state, ...whose, timeOf(createdAt) ?? "", timeOf(updatedAt) ?? ""];
 }

@@ -52,7 +52,7 @@ export function unknown(subject: Seeded, change: Partial<UnknownWrite> = {}): Un
 
 /** Finished with a small answer; kept for a day. */
 export function completed(subject: Seeded, change: Partial<CompletedWrite> = {}): CompletedWrite {
-  return { ...common(subject), state: "completed", answer: ANSWER, retainUntil: { inMs: DAY_MS }, ...change };
+  return { ...common(subject), state: "completed", ...KEPT, ...change };
 }
 
 /** Refused for good with a small answer; kept for a day. */
@@ -61,7 +61,7 @@ export function failedPermanent(
   change: Partial<FailedPermanentWrite> = {},
 ): FailedPermanentWrite {
   const answer = { ...ANSWER, status: 402 };
-  return { ...common(subject), state: "failed_permanent", answer, retainUntil: { inMs: DAY_MS }, ...change };
+  return { ...common(subject), state: "failed_permanent", ...KEPT, answer, ...change };
 }
 
 /** The same attempt again, its lease a minute and a half from now. */
@@ -82,6 +82,7 @@ const ANSWER = {
   headers: [["content-type", "application/json"]],
   body: new TextEncoder().encode('{"ok":true}'),
 } as const;
+const KEPT = { answer: ANSWER, retainUntil: { inMs: DAY_MS }, tombstoneMs: null } as const;
 
 function common(subject: Seeded) {
   return {

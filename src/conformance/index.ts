@@ -11,6 +11,7 @@ import { purgeLaws } from "./laws/purge.ts";
 import { replaceLaws } from "./laws/replace.ts";
 import { simultaneousLaws } from "./laws/simultaneous.ts";
 import { timeLaws } from "./laws/time.ts";
+import { tombstoneLaws } from "./laws/tombstone.ts";
 import { transactionLaws } from "./laws/transaction.ts";
 import type { StoreLaw } from "./subject.ts";
 
@@ -26,6 +27,7 @@ export const storeLaws: readonly StoreLaw[] = [
   ...timeLaws,
   ...dueLaws,
   ...purgeLaws,
+  ...tombstoneLaws,
   ...listingLaws,
   ...logLaws,
   ...damageLaws,

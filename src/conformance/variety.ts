@@ -17,9 +17,9 @@ export function everyState(subject: Seeded): readonly RecordWrite[] {
     unknown(subject, { ...FILLED, ...DOUBT }),
     unknown(subject, { ...BARE, ...HELD }),
     unknown(subject, { ...BARE, ...HELD, disposition: "review", retainUntil: null }),
-    completed(subject, { ...FILLED, answer: fullAnswer(subject), retainUntil: at(3) }),
+    completed(subject, { ...FILLED, answer: fullAnswer(subject), ...KEPT_LONG }),
     completed(subject, { ...BARE, answer: { status: 204, headers: [], body: null }, retainUntil: at(3) }),
-    failedPermanent(subject, { ...FILLED, answer: fullAnswer(subject), retainUntil: at(3) }),
+    failedPermanent(subject, { ...FILLED, answer: fullAnswer(subject), ...KEPT_LONG }),
     failedPermanent(subject, {
       ...BARE,
       answer: { status: 422, headers: [], body: null },
@@ -78,6 +78,8 @@ const DOUBT = {
   disposition: "reconcile",
   retainUntil: null,
 } as const;
+
+const KEPT_LONG = { retainUntil: at(3), tombstoneMs: 86_400_000 } as const;
 
 const HELD = {
   evidence: { reason: "", result: null },

@@ -1,4 +1,14 @@
-import type { Answer, InProgress, Instant, KeyRecord, Released, Unknown } from "./record.ts";
+import {
+  type Answer,
+  type Completed,
+  type FailedPermanent,
+  type InProgress,
+  type Instant,
+  isConcluded,
+  type KeyRecord,
+  type Released,
+  type Unknown,
+} from "./record.ts";
 import { hasProgress, openMarks, repeatableUntil } from "./step.ts";
 import type { Doubt } from "./transition.ts";
 import { judgeDeath } from "./verdict.ts";
@@ -23,11 +33,13 @@ export type Decision =
   /** The standing record carries the asker's own claim. */
   | { readonly kind: "run"; readonly record: InProgress }
   | { readonly kind: "take_over"; readonly record: Released | InProgress | Unknown }
-  /** Its retention is over: the identity starts again as if never seen. */
+  /** Its retention is over, and its tombstone's time too: the identity starts again as if never seen. */
   | { readonly kind: "claim_anew"; readonly record: KeyRecord }
   | { readonly kind: "mark_unknown"; readonly record: InProgress; readonly doubt: Doubt }
   | { readonly kind: "replay"; readonly record: KeyRecord; readonly answer: Answer }
   | { readonly kind: "response_not_stored"; readonly record: KeyRecord; readonly answer: Answer }
+  /** Its retention is over, and its tombstone still stands: only that the key was used is remembered. */
+  | { readonly kind: "expired"; readonly record: Completed | FailedPermanent }
   | { readonly kind: "in_progress"; readonly record: KeyRecord; readonly retryAfterMs: number }
   | { readonly kind: "mismatch"; readonly record: KeyRecord }
   | { readonly kind: "unverifiable"; readonly record: KeyRecord }
@@ -39,7 +51,9 @@ const SHORTEST_RETRY_MS = 1_000;
 /** The whole behaviour towards a record that stands: the state table of the specification is this function. */
 export function decide(situation: Situation): Decision {
   const { record, match, now } = situation;
-  if (retentionIsOver(record, now)) return { kind: "claim_anew", record };
+  if (retentionIsOver(record, now)) {
+    return isRemembered(record, now) ? { kind: "expired", record } : { kind: "claim_anew", record };
+  }
   switch (record.state) {
     case "in_progress":
       return decideInProgress(record, situation);
@@ -58,9 +72,18 @@ export function decide(situation: Situation): Decision {
   }
 }
 
-/** True once a record may be forgotten; never for one that is running, nor for an `unknown` that somebody will end. */
+/** True once a retention is over; never for what is running, nor for an `unknown` that somebody will end. */
 export function retentionIsOver(record: KeyRecord, now: Instant): boolean {
   return record.state !== "in_progress" && record.retainUntil !== null && record.retainUntil <= now;
+}
+
+/**
+ * True from the end of a finished record's retention to the end of its tombstone, whether or not the purge has been there.
+ * No fingerprint has a say in it: the hashes go with the answer.
+ */
+export function isRemembered(record: KeyRecord, now: Instant): record is Completed | FailedPermanent {
+  if (!retentionIsOver(record, now) || !isConcluded(record) || record.tombstoneMs === null) return false;
+  return now < record.retainUntil + record.tombstoneMs;
 }
 
 function decideInProgress(record: InProgress, { match, owner, now }: Situation): Decision {

@@ -19,12 +19,24 @@ export interface Policy {
   readonly completionTimeoutMs: number;
   /** How long a finished record is kept. */
   readonly retentionMs: number;
+  /** For how long after that it is remembered that its key was used; `null` where it is forgotten at once. */
+  readonly tombstoneMs: number | null;
   readonly unknownRetentionMs: number;
   readonly releasedRetentionMs: number;
   /** Before this and three looks a provider's "not found" is not believed without a cancel. */
   readonly notFoundGraceMs: number;
   /** Answered looks before a person must decide. */
   readonly maxReconcileLooks: number;
+}
+
+/** How long a finished record is kept, and after that its tombstone. */
+export interface Keep {
+  readonly retainMs: number;
+  readonly tombstoneMs: number | null;
+}
+
+export function keepOf({ retentionMs, tombstoneMs }: Policy): Keep {
+  return { retainMs: retentionMs, tombstoneMs };
 }
 
 export interface PolicySettings {
@@ -36,6 +48,7 @@ export interface PolicySettings {
   readonly storeTimeout?: Duration;
   readonly completionTimeout?: Duration;
   readonly retention?: Duration;
+  readonly tombstone?: Duration;
   readonly unknownRetention?: Duration;
   readonly releasedRetention?: Duration;
   readonly notFoundGrace?: Duration;
@@ -107,7 +120,14 @@ export function settlePolicy(
 
 const DURATIONS: ReadonlySet<string> = new Set([
   ...["requestTimeout", "lease", "sweepGrace", "sweepInterval", "reconcileInterval", "storeTimeout"],
-  ...["completionTimeout", "retention", "unknownRetention", "releasedRetention", "notFoundGrace"],
+  ...[
+    "completionTimeout",
+    "retention",
+    "tombstone",
+    "unknownRetention",
+    "releasedRetention",
+    "notFoundGrace",
+  ],
 ]);
 
 function derive(given: ReadonlyMap<string, number>, maxReconcileLooks: number): Policy {
@@ -119,6 +139,7 @@ function derive(given: ReadonlyMap<string, number>, maxReconcileLooks: number): 
     given.get("lease") ??
     Math.max(requestTimeoutMs + 1, Math.min(Math.ceil(requestTimeoutMs * LEASE_TO_TIMEOUT), longestLeaseMs));
   const retentionMs = given.get("retention") ?? Math.max(24 * 3_600_000, leaseMs);
+  const tombstoneMs = given.get("tombstone") ?? null;
   return {
     requestTimeoutMs,
     leaseMs,
@@ -128,8 +149,10 @@ function derive(given: ReadonlyMap<string, number>, maxReconcileLooks: number): 
     reconcileIntervalMs: given.get("reconcileInterval") ?? 30_000,
     storeTimeoutMs: given.get("storeTimeout") ?? 2_000,
     completionTimeoutMs: given.get("completionTimeout") ?? 2_000,
-    retentionMs,
-    unknownRetentionMs: given.get("unknownRetention") ?? Math.max(30 * 86_400_000, leaseMs),
+    ...{ retentionMs, tombstoneMs },
+    // A key in doubt must not be forgotten before one whose outcome is known.
+    unknownRetentionMs:
+      given.get("unknownRetention") ?? Math.max(30 * 86_400_000, leaseMs, retentionMs + (tombstoneMs ?? 0)),
     // With it go the steps that had finished: a retry that an answer would still have met must not make them again.
     releasedRetentionMs: given.get("releasedRetention") ?? Math.max(24 * 3_600_000, retentionMs),
     notFoundGraceMs: given.get("notFoundGrace") ?? 120_000,

@@ -95,17 +95,18 @@ type UnknownOf<Time> = Common<Time> & {
   readonly retainUntil: Time | null;
 };
 
-type CompletedOf<Time> = Common<Time> & {
-  readonly state: "completed";
+interface Finished<Time> {
+  /** Of a tombstone the status alone. */
   readonly answer: Answer;
+  /** How long the answer is kept. */
   readonly retainUntil: Time;
-};
+  /** For how long after that a copy is still told that its key was used; `null` where not at all. */
+  readonly tombstoneMs: number | null;
+}
 
-type FailedPermanentOf<Time> = Common<Time> & {
-  readonly state: "failed_permanent";
-  readonly answer: Answer;
-  readonly retainUntil: Time;
-};
+type CompletedOf<Time> = Common<Time> & Finished<Time> & { readonly state: "completed" };
+
+type FailedPermanentOf<Time> = Common<Time> & Finished<Time> & { readonly state: "failed_permanent" };
 
 type RecordOf<Time> =
   | InProgressOf<Time>
@@ -174,6 +175,7 @@ export function stamp(write: RecordWrite, version: Version): KeyRecord {
         state: write.state,
         answer: write.answer,
         retainUntil: instantOf(write.retainUntil, updatedAt),
+        tombstoneMs: write.tombstoneMs,
       });
     case "unknown":
       return Object.assign(common, {

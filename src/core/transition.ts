@@ -1,4 +1,5 @@
 import { kept, keptInProgress, keptUnknown, NO_STEPS, standingSteps } from "./kept.ts";
+import type { Keep } from "./policy.ts";
 import type {
   Answer,
   Disposition,
@@ -145,7 +146,7 @@ export function conclude(
   change: Writing & {
     readonly state: "completed" | "failed_permanent";
     readonly answer: Answer;
-    readonly retainMs: number;
+    readonly keep: Keep;
     /** The step that the answer rests on, when it ends in the same write. */
     readonly step?: { readonly name: string; readonly mark: StepOf<Due> };
   },
@@ -153,8 +154,9 @@ export function conclude(
   const write = kept(record, change);
   const steps =
     change.step === undefined ? write.steps : new Map(write.steps).set(change.step.name, change.step.mark);
-  const { state, answer } = change;
-  return Object.assign(write, { steps, state, answer, retainUntil: { inMs: change.retainMs } });
+  const { state, answer, keep } = change;
+  const { retainMs, tombstoneMs } = keep;
+  return Object.assign(write, { steps, state, answer, retainUntil: { inMs: retainMs }, tombstoneMs });
 }
 
 /** A claim and its outcome in one write: (absent), released, … → completed or failed_permanent, without a state between. */
@@ -164,7 +166,7 @@ export function concludeClaim(
     readonly state: "completed" | "failed_permanent";
     readonly attempt: number;
     readonly answer: Answer;
-    readonly retainMs: number;
+    readonly keep: Keep;
   },
 ): RecordWrite {
   if (claimed.state !== "in_progress") throw new Error(`A claim cannot be ${claimed.state}.`);
@@ -183,7 +185,8 @@ export function concludeClaim(
     reference: claimed.reference,
     createdAt: claimed.createdAt,
     claimedAt: claimed.claimedAt,
-    retainUntil: { inMs: change.retainMs },
+    retainUntil: { inMs: change.keep.retainMs },
+    tombstoneMs: change.keep.tombstoneMs,
   };
 }
 

@@ -1,3 +1,4 @@
+import { keepOf } from "../core/policy.ts";
 import type { Answer, Identity, InProgress, KeyRecord, RecordWrite } from "../core/record.ts";
 import { openMarks } from "../core/step.ts";
 import { conclude, type Doubt, doubt, release, touch } from "../core/transition.ts";
@@ -205,7 +206,7 @@ function concludedBy<Tx>(
   state: "completed" | "failed_permanent",
   answer: Answer,
 ): RecordWrite {
-  return conclude(record, { writeId: runtime.newId(), state, answer, retainMs: policy.retentionMs });
+  return conclude(record, { writeId: runtime.newId(), state, answer, keep: keepOf(policy) });
 }
 
 /** Contention may send a transaction back this often before it is given up. */
@@ -221,7 +222,7 @@ async function transact<Tx, T>(
   const { operation } = holding.held();
   const transacted = await holding.serially(() => {
     const untilMs = holding.leaseEndMs();
-    const work = { name: operation, run, newId: runtime.newId, retainMs: policy.retentionMs };
+    const work = { name: operation, run, newId: runtime.newId, keep: keepOf(policy) };
     return driver.drive(
       transactionFlow(holding.held(), work, { untilMs, tries: TRANSACTION_TRIES }, untilMs),
     );

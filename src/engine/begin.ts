@@ -247,6 +247,8 @@ export function outcomeOf(claimed: Counted): Outcome {
       return "replayed";
     case "response_not_stored":
       return "response_not_stored";
+    case "expired":
+      return "key_expired";
     case "in_progress":
       return "in_progress_conflict";
     case "mismatch":

@@ -127,6 +127,7 @@ export function react(asked: Asked, standing: Pick<Standing, "record" | "now">):
     }
     case "replay":
     case "response_not_stored":
+    case "expired":
     case "in_progress":
     case "mismatch":
     case "unverifiable":

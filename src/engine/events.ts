@@ -10,6 +10,7 @@ export type Outcome =
   | "stale_reclaimed"
   | "outcome_unknown"
   | "response_not_stored"
+  | "key_expired"
   | "key_missing"
   | "key_invalid"
   | "store_unavailable"

@@ -19,6 +19,8 @@ export function valueOrThrow<T>(request: RunRequest, ran: Ran<T>): T {
       throw new NotRun("key_reused", NOT_RUN.mismatch(request.operation), null);
     case "unverifiable":
       throw new NotRun("fingerprint_unverifiable", NOT_RUN.unverifiable(request.operation), null);
+    case "expired":
+      throw new NotRun("key_expired", NOT_RUN.expired(request.operation), null);
     case "unsettled":
       throw new NotRun("outcome_unknown", NOT_RUN.unsettled(request.operation), null);
     case "response_not_stored":
@@ -32,6 +34,8 @@ const NOT_RUN = {
   outcome_unknown: (name: string) => `Nobody knows what became of ${name}; do not take another key.`,
   mismatch: (name: string) => `This key belongs to a call of ${name} with another input.`,
   unverifiable: (name: string) => `The first call of ${name} was recorded under a rule that is gone.`,
+  expired: (name: string) =>
+    `${name} was called with this key, and the outcome is no longer kept; another key would be another call.`,
   unsettled: (name: string) => `The outcome of ${name} is not on record yet; ask again with the same key.`,
   response_not_stored: (name: string) => `${name} is done; its value was not kept.`,
   draining: (name: string) => `This process is shutting down; ${name} was not run.`,

@@ -1,3 +1,4 @@
+import { keepOf } from "../core/policy.ts";
 import { type Answer, type InProgress, type KeyRecord, stamp } from "../core/record.ts";
 import { claim, renounce, seen } from "../core/transition.ts";
 import { OutcomeUnknown } from "../errors.ts";
@@ -230,7 +231,7 @@ function commitsOf<Tx>(
       number = given;
       return run(tx);
     };
-    const bounds = { retainMs: policy.retentionMs, untilMs };
+    const bounds = { keep: keepOf(policy), untilMs };
     const claiming = { asked, run: numbered, writeId: asked.newId(), onUnheard, ...bounds };
     const budget = () => (number === 0 ? early : late);
     try {

@@ -1,3 +1,4 @@
+import type { Keep } from "../core/policy.ts";
 import { isConcluded, type KeyRecord, type RecordWrite } from "../core/record.ts";
 import { claim, concludeClaim, seen, takeOver } from "../core/transition.ts";
 import { StoreUnavailable } from "../errors.ts";
@@ -35,7 +36,7 @@ export interface Claiming<Tx, T> {
   readonly run: (tx: Tx, number: number) => Awaitable<Worked<T>>;
   /** Names this commit, whichever of its tries is applied, among those of its attempt. */
   readonly writeId: string;
-  readonly retainMs: number;
+  readonly keep: Keep;
   /** On our own monotonic clock. */
   readonly untilMs: number;
   /** Called when a try was not heard of: it may still be applied, whatever becomes of those after it. */
@@ -114,7 +115,7 @@ function tryOn<Tx, T>(claiming: Claiming<Tx, T>, { standing, claimed }: Place) {
 }
 
 function* claimingUnit<Tx, T>(
-  { asked, run, writeId, retainMs }: Claiming<Tx, T>,
+  { asked, run, writeId, keep }: Claiming<Tx, T>,
   claimed: () => RecordWrite,
   tx: Tx,
   number: number | null,
@@ -123,7 +124,7 @@ function* claimingUnit<Tx, T>(
   const worked = yield* call(asked.claim.operation, () => run(tx, number));
   if (worked.kind === "undo") return { kind: "rollback", value: worked };
   const { state, answer } = worked;
-  const change = { writeId, state, attempt: number, answer, retainMs };
+  const change = { writeId, state, attempt: number, answer, keep };
   return { kind: "commit", write: concludeClaim(claimed(), change), value: worked };
 }
 

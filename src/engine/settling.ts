@@ -1,4 +1,5 @@
 import { standingStep } from "../core/kept.ts";
+import { keepOf } from "../core/policy.ts";
 import { type Due, isConcluded, type KeyRecord, type RecordWrite, type StepOf } from "../core/record.ts";
 import { type Doubt, doubt, lookAgain, release, review } from "../core/transition.ts";
 import type { FencedEnd } from "../stores/store.ts";
@@ -72,7 +73,7 @@ function* finishOnce<Tx>(
         ...mark,
       };
     });
-  const work = { name: `finish ${held.operation}`, newId: runtime.newId, retainMs: policy.retentionMs, run };
+  const work = { name: `finish ${held.operation}`, newId: runtime.newId, keep: keepOf(policy), run };
   const end = yield* transactionFlow<Tx, null>(held, work, { untilMs: 0, tries: 1 }, untilMs);
   switch (end.kind) {
     case "committed":

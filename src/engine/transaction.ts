@@ -1,3 +1,4 @@
+import type { Keep } from "../core/policy.ts";
 import {
   type Answer,
   type Due,
@@ -34,7 +35,7 @@ export interface Work<Tx, T> {
   readonly name: string;
   readonly run: (tx: Tx) => Awaitable<Worked<T>>;
   readonly newId: () => string;
-  readonly retainMs: number;
+  readonly keep: Keep;
 }
 
 /**
@@ -95,8 +96,8 @@ function* unit<Tx, T>(tx: Tx, held: Held, work: Work<Tx, T>): Unit<FencedEnd<Wor
 function concluding<Tx, T>(
   held: Held,
   { state, answer, step }: Extract<Worked<T>, { kind: "keep" }>,
-  { newId, retainMs }: Work<Tx, T>,
+  { newId, keep }: Work<Tx, T>,
 ): RecordWrite {
-  const change = { writeId: newId(), state, answer, retainMs };
+  const change = { writeId: newId(), state, answer, keep };
   return conclude(held, step === undefined ? change : { ...change, step });
 }

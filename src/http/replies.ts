@@ -14,6 +14,8 @@ export function replyToAnswered(answered: Answered): Reply {
       return replay(answered.answer);
     case "response_not_stored":
       return notStored(answered.answer, answered.record);
+    case "expired":
+      return expired(answered.record);
     case "in_progress":
       return running(answered.record, answered.retryAfterMs);
     case "mismatch":
@@ -48,6 +50,7 @@ export function replyToExecuted(executed: Executed): Reply {
       return replyToLoser(executed.record);
     case "replay":
     case "response_not_stored":
+    case "expired":
     case "in_progress":
     case "mismatch":
     case "unverifiable":
@@ -161,6 +164,24 @@ function notStored({ status, headers }: Answer, record: KeyRecord): Reply {
 const OF_THE_BODY: ReadonlySet<string> = new Set([
   ...["etag", "last-modified", "accept-ranges", "digest", "repr-digest"],
 ]);
+
+/** Whatever this request asks for: nothing is left of the first one that it could be compared with. */
+function expired(record: KeyRecord): Reply {
+  const { said, effect } = FIRST_IS[record.state];
+  const came = new Date(record.createdAt).toUTCString();
+  return problem("key_expired", {
+    detail: `The first request with this key came on ${came} and ${said}; its answer is no longer kept. Nothing was run.`,
+    advice: `Sending it again with this key will not help, and a new key means a new request: ${ANEW[effect]}.`,
+    first: record,
+    effect,
+  });
+}
+
+const ANEW: Readonly<Record<EffectKnown, string>> = {
+  none: "nothing was done by the first one, so that is safe",
+  done: "the work of the first one was done, and would be done a second time",
+  maybe: "the work of the first one may have been done, and would be done a second time",
+};
 
 function running(record: KeyRecord | null, retryAfterMs: number): Reply {
   return problem("in_progress", { detail: "Wait for it to end.", first: record, retryAfterMs });

@@ -128,7 +128,8 @@ export function storableWrite(write: RecordWrite): RecordWrite {
       const { sealed } = write.answer;
       const body = plainOrNull(write.answer.body);
       const answer = { ...write.answer, body, ...(sealed === undefined ? {} : { sealed: plain(sealed) }) };
-      return { ...write, ...common, answer, retainUntil: storable(write.retainUntil) };
+      const tombstoneMs = storableMs(write.tombstoneMs);
+      return { ...write, ...common, answer, retainUntil: storable(write.retainUntil), tombstoneMs };
     }
   }
 }
@@ -137,9 +138,14 @@ function plainOrNull(value: Uint8Array | null): Uint8Array | null {
   return value === null ? null : plain(value);
 }
 
+/** A duration that every database's integer holds, in whole milliseconds. */
+export function storableMs(ms: number | null): number | null {
+  return ms === null ? null : Math.min(Math.ceil(ms), LATEST);
+}
+
 function storableStep(step: StepOf<Due>): StepOf<Due> {
   if (step.state === "clear") return step;
-  const keyTtlMs = step.keyTtlMs === null ? null : Math.min(Math.ceil(step.keyTtlMs), LATEST);
+  const keyTtlMs = storableMs(step.keyTtlMs);
   const validUntil = step.validUntil === null ? null : storable(step.validUntil);
   const times = { keyTtlMs, validUntil, openedAt: storable(step.openedAt) };
   return step.state === "open" ? { ...step, ...times } : { ...step, ...times, result: plain(step.result) };

@@ -1,5 +1,5 @@
 import type { Identity, Instant, KeyRecord, RecordWrite, Seen } from "../core/record.ts";
-import { identityText, recordId } from "./codec.ts";
+import { encodeSteps, identityText, recordId } from "./codec.ts";
 import { fromRow, type StoredRow, stampRow, toRow } from "./row.ts";
 import type {
   Audited,
@@ -184,6 +184,7 @@ function count(kept: Kept, now: Instant): Counts {
     byDisposition: { reconcile: of("reconcile"), review: of("review"), hold: of("hold") },
     oldestInProgressMs: oldest(inState("in_progress")),
     oldestUnknownMs: oldest(inState("unknown")),
+    tombstones: rows.filter(isTombstone).length,
     endedNotPurged: overdue.length,
     oldestEndedMs: longest === undefined ? null : now - (longest[1].retain_until ?? now),
   };
@@ -191,8 +192,36 @@ function count(kept: Kept, now: Instant): Counts {
 
 function purge(kept: Kept, limit: number, now: Instant): number {
   const gone = ended(kept, now).slice(0, limit);
-  for (const [name] of gone) kept.rows.delete(name);
+  for (const [name, row] of gone) {
+    const left = remainsOf(row, now);
+    if (left === null) kept.rows.delete(name);
+    else kept.rows.set(name, left);
+  }
   return gone.length;
+}
+
+/** The tombstone of a row whose retention is over; `null` where none is left. */
+function remainsOf(row: StoredRow, now: Instant): StoredRow | null {
+  const { retain_until, tombstone_ms } = row;
+  if (retain_until === null || tombstone_ms === null || isTombstone(row)) return null;
+  const standsUntil = retain_until + tombstone_ms;
+  if (standsUntil <= now) return null;
+  const nothing = new Uint8Array(0);
+  return {
+    ...row,
+    ...{
+      revision: row.revision + 1,
+      retain_until: standsUntil,
+      steps: encodeSteps(new Map()),
+      reference: null,
+    },
+    ...{ answer_headers: null, answer_body: null, answer_digest: null },
+    ...{ fingerprint_salt: nothing, fingerprint_raw: nothing, fingerprint_canonical: nothing },
+  };
+}
+
+function isTombstone({ tombstone_ms, answer_digest }: StoredRow): boolean {
+  return tombstone_ms !== null && answer_digest === null;
 }
 
 function ended(kept: Kept, now: Instant) {

@@ -29,6 +29,7 @@ import {
   orNull,
   recordId,
   storable,
+  storableMs,
   storableWrite,
   text,
 } from "./codec.ts";
@@ -59,7 +60,10 @@ export interface Row<Time> {
   readonly answer_status: number | null;
   readonly answer_headers: Uint8Array | null;
   readonly answer_body: Uint8Array | null;
+  /** Left out, with headers and body, of a tombstone. */
   readonly answer_digest: Uint8Array | null;
+  /** How long the tombstone stands. Until then `retain_until` is the end of the answer; of a tombstone it is its own. */
+  readonly tombstone_ms: number | null;
   readonly created_at: Time;
   readonly claimed_at: Time;
   readonly lease_until: Time | null;
@@ -143,12 +147,7 @@ export function fromRow(stored: object, asked?: Identity): KeyRecord {
       return { ...common, state, ...doubtOf(row) };
     case "completed":
     case "failed_permanent":
-      return {
-        ...common,
-        state,
-        answer: answerOf(row),
-        retainUntil: integer(row.retain_until, "retain_until"),
-      };
+      return { ...common, state, ...outcomeOf(row) };
   }
 }
 
@@ -160,18 +159,13 @@ const EFFECTS = ["transaction", "declared", "none"] as const;
 const DISPOSITIONS = ["reconcile", "review", "hold"] as const;
 
 const NOTHING_OF_A_STATE = {
-  ...{
-    lease_until: null,
-    next_look_at: null,
-    retain_until: null,
-    evidence: null,
-    looks: null,
-    disposition: null,
-  },
+  ...{ lease_until: null, next_look_at: null, retain_until: null },
+  ...{ evidence: null, looks: null, disposition: null, tombstone_ms: null },
   ...{ answer_status: null, answer_headers: null, answer_body: null, answer_digest: null },
 };
 
 const ANSWERED = ["answer_status", "answer_headers", "answer_body", "answer_digest", "retain_until"] as const;
+/** Without `tombstone_ms`, which the release before leaves behind where it claims a row anew. */
 const COLUMNS_OF: Readonly<Record<RecordState, readonly (keyof Stored)[]>> = {
   in_progress: ["lease_until"],
   released: ["retain_until"],
@@ -212,6 +206,7 @@ function columnsOfState(write: RecordWrite) {
         ...{ ...NOTHING_OF_A_STATE, answer_status: status, answer_headers, answer_body },
         answer_digest: answerDigest({ status, form }, answer_headers, answer_body),
         retain_until: storable(write.retainUntil),
+        tombstone_ms: storableMs(write.tombstoneMs),
       };
     }
   }
@@ -277,6 +272,15 @@ function doubtOf(row: Stored) {
     disposition: oneOf(row.disposition, "disposition", DISPOSITIONS),
     retainUntil: orNull(row.retain_until, "retain_until", integer),
   };
+}
+
+function outcomeOf(row: Stored) {
+  const tombstoneMs = orNull(row.tombstone_ms, "tombstone_ms", integer);
+  const until = integer(row.retain_until, "retain_until");
+  const isTombstone = [row.answer_headers, row.answer_body, row.answer_digest].every((part) => part === null);
+  if (tombstoneMs === null || !isTombstone) return { answer: answerOf(row), retainUntil: until, tombstoneMs };
+  const answer = { status: integer(row.answer_status, "answer_status"), headers: [], body: null };
+  return { answer, retainUntil: until - tombstoneMs, tombstoneMs };
 }
 
 function answerOf(row: Stored): Answer {

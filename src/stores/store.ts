@@ -46,7 +46,9 @@ export interface Store {
 
   /**
    * Removes up to `limit` records whose retention is over, row by row where something else still refers to them;
-   * never an `in_progress` one nor an `unknown` that somebody is to end. Returns how many went.
+   * never an `in_progress` one nor an `unknown` that somebody is to end. A finished one with a `tombstoneMs` becomes its
+   * tombstone instead, and goes once that has stood its time: answer (but for its status), reference, steps and
+   * the fingerprint's hashes are gone, the revision is the next one, all else stays. Returns how many went either way.
    */
   purge(limit: number): Promise<number>;
 
@@ -212,7 +214,9 @@ export interface Counts {
   readonly byDisposition: Readonly<Record<Disposition, number>>;
   readonly oldestInProgressMs: number | null;
   readonly oldestUnknownMs: number | null;
-  /** Records whose retention is over and that are still there, and how long ago the first of them should have gone. */
+  /** How many of the completed and failed ones are tombstones. */
+  readonly tombstones: number;
+  /** Records whose retention is over, or whose tombstone has stood its time, and that are still there, and how long ago the first of them should have gone. */
   readonly endedNotPurged: number;
   readonly oldestEndedMs: number | null;
 }

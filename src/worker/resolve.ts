@@ -1,4 +1,5 @@
 import { seize } from "../core/override.ts";
+import { keepOf } from "../core/policy.ts";
 import type { Answer, Identity, InProgress, KeyRecord, RecordWrite, Unknown } from "../core/record.ts";
 import { holdsSealed } from "../core/sealed.ts";
 import { conclude, release as released, seen } from "../core/transition.ts";
@@ -182,7 +183,7 @@ function* verdictFlow<Tx>(person: Person<Tx>, record: Unknown): TransactionFlow<
     case "failed": {
       if (answer === null) throw new Error("A verdict with an answer has one.");
       const state = verdict.kind === "completed" ? "completed" : "failed_permanent";
-      const change = { state, answer, retainMs: policy.retentionMs } as const;
+      const change = { state, answer, keep: keepOf(policy) } as const;
       return yield* write((held) => conclude(held, { ...change, writeId: runtime.newId() }));
     }
     case "not_happened": {

@@ -14,6 +14,7 @@ export interface Ticks {
 
 /** What one tick of the purge did. */
 export interface Purged {
+  /** Removed, or all of it but the tombstone. */
   readonly purged: number;
   /** The tick's time was up before everything was gone. */
   readonly more: boolean;
@@ -27,7 +28,7 @@ export async function sweep<Tx, Settles extends Settling>(
   return await atWork(engine, "sweeper", () => sweepOnce(engine.context, bounds));
 }
 
-/** One tick of the purge: removes records whose retention is over, batch after batch while there are any and time. */
+/** One tick of the purge: removes records whose retention is over, or leaves their tombstones, batch after batch while there are any and time. */
 export async function purge<Tx, Settles extends Settling>(
   engine: Engine<Tx, Settles>,
   bounds: Partial<Bounds> = {},

@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { openBank, order, paying } from "../engine/bank.ts";
 import { answerOf, died, engineOn, proceeded, requestFor, sqlEngineOn, standing } from "../engine/engines.ts";
 import { onEverySqlStore, type Sql } from "../engine/stores.ts";
+import { endedAgo } from "../engine/tombstones.ts";
 import { commandIsBuilt, oncekey } from "../support/command.ts";
 
 beforeAll(commandIsBuilt);
@@ -15,6 +16,7 @@ describe("oncekey", () => {
     shows(given);
     decides(given);
     ticks(given);
+    remembers(given);
   });
 
   const wrong: readonly (readonly [what: string, parameters: readonly string[], said: RegExp])[] = [
@@ -105,6 +107,30 @@ function shows<Tx>(given: () => Sql<Tx>): void {
     expect(await oncekey("show", url, ...ALICE, "--key", "nobody's")).toMatchObject({
       ...{ code: 1, stderr: expect.stringMatching(/There is no record/) },
     });
+  });
+}
+
+function remembers<Tx>(given: () => Sql<Tx>): void {
+  test("list, show, stats and purge tell what has expired, and of what only the tombstone is left", async () => {
+    const { store, url } = given();
+    const { engine } = engineOn(store, { tombstone: "1h" });
+    await proceeded(await engine.begin(requestFor("worn"))).complete(answerOf("a secret"));
+    const shown = async () =>
+      JSON.parse((await oncekey("show", url, ...ALICE, "--key", "worn", "--json")).stdout);
+    const before = (await shown()).record;
+    expect(before).toMatchObject({ expired: false, answer: { status: 201, bodyBytes: 8 } });
+    expect(Date.parse(before.tombstoneUntil) - Date.parse(before.retainUntil)).toBe(3_600_000);
+    await endedAgo(store, requestFor("worn").identity, 1);
+    expect((await oncekey("list", url)).stdout).toMatch(
+      /completed \(expired\) +POST \/payments +alice +worn/,
+    );
+    const { tombstones } = JSON.parse((await oncekey("stats", url, "--json")).stdout);
+    expect((await oncekey("purge", url)).stdout).toMatch(/purged 1\b/);
+    const { retainUntil, tombstoneUntil } = (await shown()).record;
+    expect(Date.parse(tombstoneUntil) - Date.parse(retainUntil)).toBe(3_600_000);
+    expect((await shown()).record).toMatchObject({ expired: true, answer: { status: 201, bodyBytes: null } });
+    expect(JSON.parse((await oncekey("stats", url, "--json")).stdout).tombstones).toBe(tombstones + 1);
+    expect((await oncekey("stats", url)).stdout).toMatch(/^only the tombstone left +\d+$/m);
   });
 }
 

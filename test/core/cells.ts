@@ -27,6 +27,8 @@ export interface Cell {
   readonly marks: Marks;
   readonly retention: "none" | "live" | "over";
   readonly disposition: Disposition;
+  /** Of a finished one: whether it leaves a tombstone, and whether that stands where the retention is over. */
+  readonly tombstone: "none" | "stands" | "over";
   readonly body: "kept" | "not kept";
   readonly look: "none" | "to come" | "overdue";
   readonly onAmbiguous: OnAmbiguous;
@@ -143,7 +145,8 @@ export function doubtedOf(cell: Cell): Unknown {
 /** The record of a cell of `completed`. */
 export function completedOf(cell: Cell): Completed {
   const answer = { status: 201, headers: [], body: cell.body === "kept" ? new Uint8Array() : null };
-  return { ...commonOf(cell), state: "completed", answer, retainUntil: retainUntilOf(cell) };
+  const tombstoneMs = { none: null, stands: 2, over: 1 }[cell.tombstone];
+  return { ...commonOf(cell), state: "completed", answer, retainUntil: retainUntilOf(cell), tombstoneMs };
 }
 
 const PLAIN: Omit<Cell, "marks"> = {
@@ -154,6 +157,7 @@ const PLAIN: Omit<Cell, "marks"> = {
   effects: "declared",
   retention: "none",
   disposition: "reconcile",
+  tombstone: "none",
   body: "kept",
   look: "none",
   onAmbiguous: "keep",
@@ -162,7 +166,11 @@ const PLAIN: Omit<Cell, "marks"> = {
 type Varying = (cell: Cell) => readonly Cell[];
 
 const RETAINED = varying("retention", ["live", "over"]);
-const ANSWERED = [RETAINED, varying("body", ["kept", "not kept"])];
+const ANSWERED = [
+  RETAINED,
+  varying("body", ["kept", "not kept"]),
+  varying("tombstone", ["none", "stands", "over"]),
+];
 const OF_ITS_OWN: Readonly<Record<RecordState, readonly Varying[]>> = {
   in_progress: [varying("lease", ["live", "lapsed"])],
   released: [RETAINED],

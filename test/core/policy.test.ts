@@ -12,6 +12,7 @@ const DURATIONS = [
   "storeTimeout",
   "completionTimeout",
   "retention",
+  "tombstone",
   "unknownRetention",
   "releasedRetention",
   "notFoundGrace",
@@ -31,6 +32,7 @@ describe("with nothing set", () => {
       storeTimeoutMs: 2_000,
       completionTimeoutMs: 2_000,
       retentionMs: DAY_MS,
+      tombstoneMs: null,
       unknownRetentionMs: 30 * DAY_MS,
       releasedRetentionMs: DAY_MS,
       notFoundGraceMs: 120_000,
@@ -233,6 +235,14 @@ describe("defaults follow what is set", () => {
     });
   });
 
+  test("a key in doubt is remembered as long as one that has finished, where nothing else is said", () => {
+    expect(settled({ tombstone: "365d" })).toMatchObject({ unknownRetentionMs: 366 * DAY_MS });
+    expect(settled({ tombstone: "1d" })).toMatchObject({ unknownRetentionMs: 30 * DAY_MS });
+    expect(settled({ tombstone: "365d", unknownRetention: "1d" })).toMatchObject({
+      unknownRetentionMs: DAY_MS,
+    });
+  });
+
   test("a short retention shortens lease and request", () => {
     const { requestTimeoutMs, leaseMs, retentionMs } = settled({ retention: "3s" });
     expect({ requestTimeoutMs, leaseMs, retentionMs }).toEqual({
@@ -250,7 +260,9 @@ function settled(settings: PolicySettings): Policy {
 }
 
 function isUsable(policy: Policy): void {
-  const odd = Object.entries(policy).filter(([, value]) => !Number.isSafeInteger(value) || value <= 0);
+  const odd = Object.entries({ ...policy, tombstoneMs: policy.tombstoneMs ?? 1 }).filter(
+    ([, value]) => !Number.isSafeInteger(value) || value <= 0,
+  );
   const { requestTimeoutMs, leaseMs, heartbeatMs, retentionMs } = policy;
   const related = requestTimeoutMs < leaseMs && heartbeatMs < leaseMs && leaseMs <= retentionMs;
   expect(odd.length === 0 && related, JSON.stringify(policy)).toBe(true);

@@ -22,6 +22,12 @@ import {
  * functions under test; what marks mean is written beside each set of them in cells.ts.
  */
 const TABLE: readonly Row[] = [
+  // Expired: of a finished one it is remembered that there was one, whatever asks, until its tombstone is over.
+  {
+    when: { state: ["completed", "failed_permanent"], retention: ["over"], tombstone: ["stands"] },
+    gets: "says expired",
+  },
+
   // Absent: never seen, or its retention is over. Never for what runs, nor for a doubt that somebody is to end.
   {
     when: { state: ["released", "completed", "failed_permanent"], retention: ["over"] },
@@ -94,6 +100,14 @@ describe("every cell of the state table", () => {
 });
 
 describe("what a decision carries", () => {
+  test("a tombstone stands from the very moment at which the retention ends to the one at which its own time does", () => {
+    const record = { ...completedOf(cellOf({ state: "completed" })), retainUntil: NOW, tombstoneMs: 1_000 };
+    const at = (now: number) => decide({ ...asked(record), now }).kind;
+    expect([NOW - 1, NOW, NOW + 999, NOW + 1_000].map(at)).toEqual([
+      ...["replay", "expired", "expired", "claim_anew"],
+    ]);
+  });
+
   test("a replay carries the answer as it was kept, and so does one whose body was not kept", () => {
     for (const state of ["completed", "failed_permanent"] as const) {
       for (const body of ["kept", "not kept"] as const) {
@@ -188,6 +202,7 @@ type Verdict =
   | "refuses as unverifiable"
   | "replays"
   | "says not stored"
+  | "says expired"
   | "says running"
   | "says unknown"
   | "marks held"
@@ -211,6 +226,7 @@ function fits(cell: Cell, when: Pattern): boolean {
     allows(when.marks, cell.marks) &&
     allows(when.retention, cell.retention) &&
     allows(when.disposition, cell.disposition) &&
+    allows(when.tombstone, cell.tombstone) &&
     allows(when.body, cell.body) &&
     allows(when.onAmbiguous, cell.onAmbiguous)
   );
@@ -244,6 +260,8 @@ function inWords(decision: Decision, { ttlEndsAt }: Marks): string {
       return "replays";
     case "response_not_stored":
       return "says not stored";
+    case "expired":
+      return "says expired";
     case "in_progress":
       return "says running";
     case "outcome_unknown":

@@ -51,7 +51,12 @@ describe("a claim", () => {
 
   test("of a record whose retention is over is as if the key had never been seen", () => {
     const ended = standing(
-      conclude(running(), { ...WRITE, state: "completed", answer: ANSWER, retainMs: 1 }),
+      conclude(running(), {
+        ...WRITE,
+        state: "completed",
+        answer: ANSWER,
+        keep: { retainMs: 1, tombstoneMs: null },
+      }),
     );
     expect(claimAnew(ended, request())).toEqual(claim(request()));
   });
@@ -185,13 +190,27 @@ describe("a conclusion", () => {
     "of a %s record keeps owner, attempt and steps, and has its answer for as long as it was told",
     (_, record) => {
       for (const state of ["completed", "failed_permanent"] as const) {
-        const done = conclude(record, { ...WRITE, state, answer: ANSWER, retainMs: 1_000 });
+        const done = conclude(record, {
+          ...WRITE,
+          state,
+          answer: ANSWER,
+          keep: { retainMs: 1_000, tombstoneMs: null },
+        });
         const { identity, operation, effects, fingerprint, owner, attempt, reference, correlationId } =
           record;
         const { createdAt, claimedAt, steps } = record;
         expect(standing(done)).toEqual({
           ...{ identity, operation, effects, fingerprint, owner, attempt, reference, correlationId },
-          ...{ createdAt, claimedAt, steps, ...WRITE, state, answer: ANSWER, retainUntil: NOW + 1_000 },
+          ...{
+            createdAt,
+            claimedAt,
+            steps,
+            ...WRITE,
+            state,
+            answer: ANSWER,
+            retainUntil: NOW + 1_000,
+            tombstoneMs: null,
+          },
           ...{ revision: 8, updatedAt: NOW },
         });
       }
@@ -204,7 +223,13 @@ describe("a conclusion", () => {
       mark: { ...opening(), state: "finished", result: Uint8Array.of(7) },
     } as const;
     const done = standing(
-      conclude(running(), { ...WRITE, state: "completed", answer: ANSWER, retainMs: 1, step }),
+      conclude(running(), {
+        ...WRITE,
+        state: "completed",
+        answer: ANSWER,
+        keep: { retainMs: 1, tombstoneMs: null },
+        step,
+      }),
     );
     const finished = { ...step.mark, openedAt: NOW, validUntil: NOW + 5_000 };
     expect(done.steps).toEqual(new Map(STEPS).set("open", finished));

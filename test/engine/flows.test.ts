@@ -110,7 +110,11 @@ const plain: Program = function* (world, told, name) {
   const claimed = yield* claimFlow(asking("none", name), budget);
   const record = won(claimed, told);
   if (record === null) return;
-  const change = { state: "completed", answer: answerOf(name), retainMs: 1e9 } as const;
+  const change = {
+    state: "completed",
+    answer: answerOf(name),
+    keep: { retainMs: 1e9, tombstoneMs: null },
+  } as const;
   const next = (held: Parameters<typeof conclude>[0]) => conclude(held, { ...change, writeId: newId(name) });
   const written = yield* writeFlow(record, next, budget);
   if (written.kind === "written") told.answers.push(name);
@@ -172,7 +176,7 @@ function adding(what: string, name: string): Work<Rows, null> {
     tx.added.push(`${what} ${name}`);
     return { kind: "keep", state: "completed", answer: answerOf(name), value: null } as const;
   };
-  return { name: what, run, newId: () => newId(name), retainMs: 1e9 };
+  return { name: what, run, newId: () => newId(name), keep: { retainMs: 1e9, tombstoneMs: null } };
 }
 
 let ids = 0;

@@ -138,7 +138,12 @@ function takesOver<Tx>(given: () => Sql<Tx>): void {
   test("starts again in the place of one whose retention is over, as if the key had never been seen", async () => {
     const { store } = given();
     const standing: Claim = { ...ended("over"), operation: "another" };
-    const change = { writeId: "w", state: "completed", answer: answerOf("old"), retainMs: -1 } as const;
+    const change = {
+      writeId: "w",
+      state: "completed",
+      answer: answerOf("old"),
+      keep: { retainMs: -1, tombstoneMs: null },
+    } as const;
     await store.insert(concludeClaim(claim(standing), { ...change, attempt: 1 }));
     const { end, record, rows } = await calledOn(given(), "over", { input: "another" });
     expect(end).toMatchObject({ value: "made" });

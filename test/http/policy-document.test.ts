@@ -123,6 +123,11 @@ describe("the policy document", () => {
     const short = policyDocument(createEngine({ store: memoryStore(), retention: "90m" }), { routes });
     expect(short.page).toContain("kept for 90 minutes");
     expect(short.page).not.toContain("7 days");
+    const remembering = createEngine({ store: memoryStore(), retention: "7d", tombstone: "30d" });
+    expect(policyDocument(remembering, { routes }).page).toContain(
+      "For 30 days after that a request with this key is answered 409 `key_expired`",
+    );
+    expect(short.page).not.toContain("key_expired`, and nothing is done");
     expect(openApiOf(routes.slice(1, 2)).components["parameters"]).toEqual({
       IdempotencyKeyOptional: expect.anything(),
     });

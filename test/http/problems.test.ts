@@ -85,7 +85,10 @@ function moved(state: KeyRecord["state"]): KeyRecord {
       return running;
     case "completed":
     case "failed_permanent":
-      return stamp(conclude(running, { writeId, state, answer, retainMs: 1 }), version);
+      return stamp(
+        conclude(running, { writeId, state, answer, keep: { retainMs: 1, tombstoneMs: null } }),
+        version,
+      );
     case "released":
       return stamp(release(running, { writeId, retainMs: 1 }), version);
     case "unknown": {
@@ -94,6 +97,13 @@ function moved(state: KeyRecord["state"]): KeyRecord {
       return stamp(doubt(running, change), version);
     }
   }
+}
+
+function endedOf(state: "completed" | "failed_permanent") {
+  const record = moved(state);
+  if (record.state !== "completed" && record.state !== "failed_permanent")
+    throw new Error("It has finished.");
+  return record;
 }
 
 const answers: readonly (readonly [string, Reply])[] = [
@@ -110,6 +120,8 @@ const answers: readonly (readonly [string, Reply])[] = [
       { kind: "outcome_unknown", record: moved("unknown"), retryAfterMs: null },
       { kind: "outcome_unknown", record: moved("unknown"), retryAfterMs: 5_000 },
       { kind: "response_not_stored", record: moved("completed"), answer: { ...answer, body: null } },
+      { kind: "expired", record: endedOf("completed") },
+      { kind: "expired", record: endedOf("failed_permanent") },
       { kind: "store_unavailable", error: new StoreUnavailable("host 10.0.0.1") },
       { kind: "record_corrupt", error: new RecordCorrupt("column answer") },
       { kind: "draining" },
@@ -134,7 +146,7 @@ describe("a problem", () => {
     expect(["none", "done", "maybe"]).toContain(effect);
     expect(sections.has(docs.split("#")[1])).toBe(true);
     expect(detail).toMatch(/[.]$/);
-    if (code !== "key_reused" && effect !== "none")
+    if (code !== "key_reused" && code !== "key_expired" && effect !== "none")
       expect(detail).toMatch(/new key would|do not use a new key/);
     expect(text).not.toMatch(/10\.0\.0\.1|column answer/);
     const names = reply.headers.map(([name]) => name);

@@ -42,7 +42,7 @@ describe("the memory store", () => {
       writeId: "w",
       state: "completed",
       answer: answerOf(body),
-      retainMs: 1_000,
+      keep: { retainMs: 1_000, tombstoneMs: null },
     });
     const replaced = await store.replace(seen(record), ended, "wait");
     body.fill(9);

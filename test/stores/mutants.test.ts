@@ -3,6 +3,7 @@ import { storeLaws } from "../../src/conformance/index.ts";
 import { fencedMutants } from "./mutants/fenced.ts";
 import { keepingMutants } from "./mutants/keeping.ts";
 import type { Mutant } from "./mutants/mutant.ts";
+import { tombstoneMutants } from "./mutants/tombstone.ts";
 import { transactionMutants } from "./mutants/transaction.ts";
 import { workingMutants } from "./mutants/working.ts";
 import { writingMutants } from "./mutants/writing.ts";
@@ -13,6 +14,7 @@ const mutants: readonly Mutant[] = [
   ...writingMutants,
   ...keepingMutants,
   ...workingMutants,
+  ...tombstoneMutants,
   ...transactionMutants,
   ...fencedMutants,
 ];

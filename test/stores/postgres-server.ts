@@ -136,7 +136,12 @@ export async function begun(store: Store, key: string): Promise<InProgress> {
 export function completedFrom(record: InProgress, retainMs = 60_000): RecordWrite {
   const body = Uint8Array.from({ length: 256 }, (_, byte) => byte);
   const answer = answerOf(body, [["X-Of", "é\u00ff"]]);
-  return conclude(record, { writeId: randomUUID(), state: "completed", answer, retainMs });
+  return conclude(record, {
+    writeId: randomUUID(),
+    state: "completed",
+    answer,
+    keep: { retainMs, tombstoneMs: null },
+  });
 }
 
 /** Its renewal, with a write id of its own. */

@@ -55,7 +55,12 @@ describe.skipIf(!postgresIsHere())("a claim in the effect's own transaction", ()
     const end = await store.fenced({ kind: "claimable", identity, seen: null }, async (_, number) => {
       await other.insert(claimOf(identity));
       const answer = answerOf(new Uint8Array(1));
-      const change = { writeId: randomUUID(), attempt: number ?? 0, answer, retainMs: 60_000 };
+      const change = {
+        writeId: randomUUID(),
+        attempt: number ?? 0,
+        answer,
+        keep: { retainMs: 60_000, tombstoneMs: null },
+      };
       const write = concludeClaim(claimOf(identity), { ...change, state: "completed" });
       return { kind: "commit", write, value: null };
     });

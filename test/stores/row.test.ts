@@ -90,6 +90,7 @@ const write: fc.Arbitrary<RecordWrite> = fc.oneof(
     state: fc.constantFrom("completed" as const, "failed_permanent" as const),
     answer,
     retainUntil: due,
+    tombstoneMs: orNull(fc.nat()),
   }),
 );
 
@@ -275,7 +276,7 @@ function completedOf(given: Answer) {
 
 function completedWrite(given: Answer): RecordWrite {
   const { leaseUntil: _, ...rest } = inProgress();
-  return { ...rest, state: "completed", answer: given, retainUntil: { inMs: 1_000 } };
+  return { ...rest, state: "completed", answer: given, retainUntil: { inMs: 1_000 }, tombstoneMs: null };
 }
 
 /** The lines in which PostgreSQL tells the row of a write that it kept at NOW. */

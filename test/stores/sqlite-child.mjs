@@ -45,7 +45,12 @@ async function pay(key) {
   if (!standing.inserted) return false;
   const { record } = standing;
   const answer = { status: 201, headers: [], body: new TextEncoder().encode(key) };
-  const ended = conclude(record, { writeId: randomUUID(), state: "completed", answer, retainMs: 60_000 });
+  const ended = conclude(record, {
+    writeId: randomUUID(),
+    state: "completed",
+    answer,
+    keep: { retainMs: 60_000, tombstoneMs: null },
+  });
   await store.transaction((tx) => {
     const replaced = store.within(tx).replace(seen(record), ended, "wait");
     if (replaced.kind !== "replaced") return { kind: "rollback", value: replaced };

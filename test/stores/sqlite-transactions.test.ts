@@ -237,7 +237,12 @@ async function claimed(store: SqliteStore): Promise<InProgress> {
 }
 
 function completed(record: InProgress): RecordWrite {
-  return conclude(record, { writeId: "end", state: "completed", answer: answerOf(null), retainMs: 60_000 });
+  return conclude(record, {
+    writeId: "end",
+    state: "completed",
+    answer: answerOf(null),
+    keep: { retainMs: 60_000, tombstoneMs: null },
+  });
 }
 
 function renewed(record: InProgress): RecordWrite {

@@ -33,7 +33,7 @@ describe("the schema", () => {
     await store.check();
     expect(await migrate(connection)).toEqual([]);
     connection.exec("DELETE FROM oncekey_migrations WHERE version = 99");
-    connection.exec("UPDATE oncekey_migrations SET version = 0");
+    connection.exec("DELETE FROM oncekey_migrations WHERE version = 2");
     await expect(store.check()).rejects.toMatchObject({
       message: expect.stringContaining("oncekey migrate"),
     });
@@ -239,7 +239,12 @@ async function claimed(store: SqliteStore, key = "k"): Promise<InProgress> {
 }
 
 function completedOf(record: InProgress, answer: Answer) {
-  return conclude(record, { writeId: "end", state: "completed", answer, retainMs: 60_000 });
+  return conclude(record, {
+    writeId: "end",
+    state: "completed",
+    answer,
+    keep: { retainMs: 60_000, tombstoneMs: null },
+  });
 }
 
 function bytesOf(text: string): Uint8Array {

@@ -19,11 +19,17 @@ export function addList(program: Command): void {
         const { correlation, limit, state, disposition, operation, principal, key } = options;
         const filters = { state, disposition, operation, principal, key, correlationId: correlation };
         const given = Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== undefined));
-        const { records, damaged } = await engine.store.list({ limit, ...given });
+        const { records, damaged, now } = await engine.store.list({ limit, ...given });
         const spoilt = damaged === 0 ? [] : [`${damaged} could not be read.`];
-        const text = records.length === 0 ? "No records." : table([HEADINGS, ...records.map(rowOf)]);
+        const text =
+          records.length === 0
+            ? "No records."
+            : table([HEADINGS, ...records.map((record) => rowOf(record, now))]);
         print(
-          { text: [text, ...spoilt].join("\n"), document: { records: records.map(documentOf), damaged } },
+          {
+            text: [text, ...spoilt].join("\n"),
+            document: { records: records.map((record) => documentOf(record, now)), damaged },
+          },
           options,
         );
       }),

@@ -10,10 +10,10 @@ export function addShow(program: Command): void {
     (url: string | undefined, options: Place & Format & Selection, command: Command) => {
       const identity = identityIn(options, command);
       return withEngine(url, options, command, async ({ engine: { store } }) => {
-        const { record } = await store.read(identity);
+        const { record, now } = await store.read(identity);
         if (record === null) throw new Error(`There is no record of ${nameOf(identity)}.`);
         const audits = (await store.audits(identity)).map(auditOf);
-        const document = { record: documentOf(record), audits };
+        const document = { record: documentOf(record, now), audits };
         const lines = Object.entries(document.record).map(([name, value]) => [name, shown(value)]);
         const log = audits.map((entry) => Object.values(entry).map((value) => value ?? "–"));
         const text = [table(lines), ...(log.length === 0 ? [] : ["", "log", table(log)])].join("\n");

@@ -23,6 +23,7 @@ function rowsOf({ byState, byDisposition, workers, ...told }: Stats): readonly (
     ["RECORDS", "COUNT"],
     ...counts(byState),
     ...counts(byDisposition).map(([name = "", count = ""]) => [`unknown (${name})`, count]),
+    ["only the tombstone left", String(told.tombstones)],
     ["expired, not purged", String(told.endedNotPurged)],
     ["OLDEST", "AGE"],
     ["in_progress", ageOf(told.oldestInProgressMs)],

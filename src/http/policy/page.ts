@@ -30,9 +30,10 @@ function keyRules(routes: readonly PolicyRoute[]): string {
   return lines.join("\n\n").replaceAll("\n\n- ", "\n- ");
 }
 
-function retention({ retentionMs, unknownRetentionMs, releasedRetentionMs }: Policy): string {
+function retention({ retentionMs, tombstoneMs, unknownRetentionMs, releasedRetentionMs }: Policy): string {
+  const expired = `For ${inWords(tombstoneMs ?? 0)} after that a request with this key is answered 409 \`key_expired\`, and nothing is done; then the key is as new`;
   return [
-    `An answer is kept for ${inWords(retentionMs)} from the end of the request; \`Idempotency-Expires\` says until when. After that the key is as new: do not retry later than that.`,
+    `An answer is kept for ${inWords(retentionMs)} from the end of the request; \`Idempotency-Expires\` says until when. ${tombstoneMs === null ? "After that the key is as new" : expired}: do not retry later than that.`,
     `What nobody knows the outcome of is remembered for at least ${inWords(unknownRetentionMs)}. A request of which nothing was done may be repeated for ${inWords(releasedRetentionMs)} and goes on where it stopped.`,
   ].join(" ");
 }

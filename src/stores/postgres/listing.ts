@@ -5,7 +5,7 @@ import type { Counts, DueQuery, Listed, ListQuery } from "../store.ts";
 import { CLOCK, NOW, nowOf, numberIn } from "./columns.ts";
 import type { Ask, RawRow, Statement } from "./connector.ts";
 import { hexIdIn, memberOfHead, PACKED_STATES, recordIn, toldIn } from "./packed.ts";
-import { IS_ENDED, IS_POSTPONED } from "./purge.ts";
+import { IS_ENDED, IS_POSTPONED, IS_TOMBSTONE } from "./purge.ts";
 import { parameters } from "./sql.ts";
 import type { Tables } from "./tables.ts";
 import { only } from "./verbs.ts";
@@ -39,6 +39,7 @@ export async function count(ask: Ask, tables: Tables): Promise<Counts> {
     },
     oldestInProgressMs: orNull("oldest_in_progress"),
     oldestUnknownMs: orNull("oldest_unknown"),
+    tombstones: numberIn(raw, "tombstones"),
     endedNotPurged: numberIn(raw, "ended"),
     oldestEndedMs: orNull("oldest_ended"),
   };
@@ -167,7 +168,7 @@ function countText({ records }: Tables): string {
   const wasOver = `CASE WHEN ${IS_POSTPONED} THEN ${RETAINED_UNTIL} ELSE due_at END`;
   return `WITH ${CLOCK} SELECT ${exact.join(", ")}, ${tally("unknown", isUnknown)},
     ${age("state = 'in_progress'")} AS oldest_in_progress, ${age(isUnknown)} AS oldest_unknown,
-    ${tally("ended", isOver)},
+    ${tally("tombstones", IS_TOMBSTONE)}, ${tally("ended", isOver)},
     (max(clock.now) - min(${wasOver}) FILTER (WHERE ${isOver}))::text AS oldest_ended
     FROM ${records} CROSS JOIN clock`;
 }

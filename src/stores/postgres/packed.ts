@@ -119,7 +119,8 @@ const HEAD_TEXTS = [
   ...(["fingerprint_version", "correlation_id"] as const),
 ] as const;
 const HEAD_BYTES = ["fingerprint_salt", "fingerprint_raw", "fingerprint_canonical"] as const;
-const TAIL_VALUES = ["write_id", "looks", "answer_status"] as const;
+/** `tombstone_ms` is the first of all members, by which the purge knows what is to leave a tombstone. */
+const TAIL_VALUES = ["tombstone_ms", "write_id", "looks", "answer_status"] as const;
 const TAIL_BYTES = ["reference", "answer_digest"] as const;
 const TAIL_JSON = ["steps", "evidence", "answer_headers"] as const;
 const TAIL_TIMES = ["created_at", "claimed_at", "next_look_at", "retain_until"] as const;

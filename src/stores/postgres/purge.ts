@@ -7,8 +7,8 @@ import type { Tables } from "./tables.ts";
 import { only } from "./verbs.ts";
 
 /**
- * Removes up to `limit` records whose retention is over, the longest over first, and says how many went. A row that
- * something of the user's still refers to stays, and is not tried again for a day: it holds up nobody.
+ * Removes up to `limit` records whose retention is over, or leaves their tombstones, the longest over first, and says how
+ * many went. A row that something of the user's still refers to stays, and is not tried again for a day: it holds up nobody.
  */
 export async function purge(ask: Ask, tables: Tables, limit: number): Promise<number> {
   let went = 0;
@@ -31,17 +31,19 @@ interface Batch {
 }
 
 async function purgeBatch(ask: Ask, tables: Tables, limit: number): Promise<Batch> {
+  let went = 0;
   try {
-    return { went: await wentBy(ask, removeOverdue(tables, limit)), resisting: 0 };
+    const raw = only(await ask(removeOverdue(tables, limit)));
+    went = numberIn(raw, "went");
+    if (numberIn(raw, "met") > went) went += await wentBy(ask, endOverdue(tables, limit - went));
+    return { went, resisting: 0 };
   } catch (error) {
     if (!isResistance(error)) throw error;
   }
-  const rows = await ask(overdue(tables, limit));
-  return removeByHalves(
-    ask,
-    tables,
-    rows.map((row) => String(row["id"])),
-  );
+  const rows = await ask(overdue(tables, limit - went));
+  const ids = rows.map((row) => String(row["id"]));
+  const halves = await removeByHalves(ask, tables, ids);
+  return { went: went + halves.went, resisting: halves.resisting };
 }
 
 /** Looks for the rows that resist by halving: a few of them cost a few statements, however large the batch. */
@@ -81,41 +83,80 @@ export const IS_ENDED: string = `state IN (${ENDED_STATES.map((state) => `'${sta
 /** A row that something refers to; its retention is over although it is not due before tomorrow. */
 export const IS_POSTPONED: string = `starts_with(tail, '${POSTPONED}')`;
 
+/** Of a row that is to leave a tombstone its first member, which in a tombstone is the last but one. */
+const TOMBSTONE_MS = `substring(tail from '^[{]"tombstone_ms":([0-9]{1,16}),')::bigint`;
+
+/** Read and written by the text of its members, so that no damaged row stops those beside it; NULL for such a one. */
+const TAIL_OF_TOMBSTONE = `'{' || substring(tail from '^[{]"tombstone_ms":[0-9]{1,16},(.*"retain_until":[{]"(?:at|inMs)":)-?[0-9]')
+      || (substring(tail from '"retain_until":[{]"(?:at|inMs)":(-?[0-9]{1,16})[}]')::bigint + ${TOMBSTONE_MS})
+      || '},"tombstone_ms":' || ${TOMBSTONE_MS} || ',"steps":[]}'`;
+
+/** Without the hashes of the request. */
+const HEAD_OF_TOMBSTONE = String.raw`regexp_replace(head, '("fingerprint_(?:salt|raw|canonical)":)"[^"]*"', E'\\1""', 'g')`;
+
+const LEAVES_TOMBSTONE = `starts_with(tail, '{"tombstone_ms":')`;
+
+/** Whether something is left of an overdue row: one whose tombstone would be over, or cannot be made, goes as others do. */
+const IS_BURIED = `CASE WHEN ${LEAVES_TOMBSTONE}
+        THEN due_at + ${TOMBSTONE_MS} > (SELECT now FROM clock) AND (${TAIL_OF_TOMBSTONE}) IS NOT NULL
+        END IS TRUE AS buried`;
+
+/** Cheap for those that are none: their bodies are there. */
+export const IS_TOMBSTONE: string = `state IN ('completed', 'failed_permanent') AND body IS NULL
+      AND strpos(tail, ',"tombstone_ms":') > 0`;
+
 const OVERDUE = "due_at <= (SELECT now FROM clock)";
 
 /**
  * The longest overdue ones: as many of each state as might be wanted, each from its own range of the index. Locked rows are
  * somebody's just now; others look after them, or the next call.
  */
-function overdueRows(records: string, limit: string, lock: "" | "FOR UPDATE SKIP LOCKED"): string {
+function overdueRows(records: string, told: string, lock: "" | "FOR UPDATE SKIP LOCKED"): string {
   const states = ENDED_STATES.map((state) => `('${state}')`).join(", ");
-  return `SELECT due.id FROM (VALUES ${states}) AS ended (word) CROSS JOIN LATERAL (
-      SELECT id, due_at FROM ${records} WHERE state = ended.word AND ${OVERDUE}
-      ORDER BY due_at LIMIT ${limit} ${lock}) AS due
-    ORDER BY due.due_at LIMIT ${limit}`;
+  return `SELECT due.* FROM (VALUES ${states}) AS ended (word) CROSS JOIN LATERAL (
+      SELECT ${told}, due_at FROM ${records} WHERE state = ended.word AND ${OVERDUE}
+      ORDER BY due_at LIMIT $1::bigint ${lock}) AS due
+    ORDER BY due.due_at LIMIT $1::bigint`;
 }
 
+/** Passes those that are to leave a tombstone, and says how many it met: where there are none, they cost next to nothing. */
 function removeOverdue({ records }: Tables, limit: number): Statement {
   const text = `WITH ${CLOCK},
-    overdue AS (${overdueRows(records, "$1::bigint", "FOR UPDATE SKIP LOCKED")}),
-    gone AS (DELETE FROM ${records} WHERE id = ANY (ARRAY(SELECT id FROM overdue)) RETURNING id)
-    SELECT count(*)::text AS went FROM gone`;
+    overdue AS (${overdueRows(records, "id", "FOR UPDATE SKIP LOCKED")}),
+    gone AS (DELETE FROM ${records} WHERE id = ANY (ARRAY(SELECT id FROM overdue)) AND NOT ${LEAVES_TOMBSTONE}
+      RETURNING id)
+    SELECT count(*)::text AS went, (SELECT count(*) FROM overdue)::text AS met FROM gone`;
   return { text, values: [limit] };
+}
+
+function endOverdue({ records }: Tables, limit: number): Statement {
+  const text = `WITH ${CLOCK},
+    overdue AS (${overdueRows(records, `id, ${IS_BURIED}`, "FOR UPDATE SKIP LOCKED")}),
+    ${buriedOrGone(records)}`;
+  return { text, values: [limit] };
+}
+
+/** Ends the rows of `overdue`, the one way or the other. */
+function buriedOrGone(records: string): string {
+  return `tombstones AS (UPDATE ${records} SET revision = revision + 1, due_at = due_at + ${TOMBSTONE_MS},
+        head = ${HEAD_OF_TOMBSTONE}, tail = ${TAIL_OF_TOMBSTONE}, body = NULL
+      WHERE id = ANY (ARRAY(SELECT id FROM overdue WHERE buried)) RETURNING id),
+    gone AS (DELETE FROM ${records} WHERE id = ANY (ARRAY(SELECT id FROM overdue WHERE NOT buried)) RETURNING id)
+    SELECT ((SELECT count(*) FROM tombstones) + (SELECT count(*) FROM gone))::text AS went`;
 }
 
 function overdue({ records }: Tables, limit: number): Statement {
   const text = `WITH ${CLOCK} SELECT encode(id, 'hex') AS id
-    FROM (${overdueRows(records, "$1::bigint", "")}) AS overdue`;
+    FROM (${overdueRows(records, "id", "")}) AS overdue`;
   return { text, values: [limit] };
 }
 
 function removeThese({ records }: Tables, ids: readonly string[]): Statement {
   const { values, add } = parameters();
   const text = `WITH ${CLOCK},
-    overdue AS (SELECT id FROM ${records}
+    overdue AS (SELECT id, ${IS_BURIED} FROM ${records}
       WHERE ${among(add(ids.join(","), "text"))} AND ${IS_ENDED} AND ${OVERDUE} FOR UPDATE SKIP LOCKED),
-    gone AS (DELETE FROM ${records} WHERE id = ANY (ARRAY(SELECT id FROM overdue)) RETURNING id)
-    SELECT count(*)::text AS went FROM gone`;
+    ${buriedOrGone(records)}`;
   return { text, values };
 }
 

@@ -84,6 +84,7 @@ export function countRecords(connection: SqliteConnection): Counts {
     oldestAt: integer(oldest, "claimed_at"),
   }));
   const { ended, first } = row(connection, COUNT_ENDED, [now]);
+  const { tombstones } = row(connection, COUNT_TOMBSTONES);
   const of = (column: "state" | "disposition", value: string) =>
     groups.filter((group) => group[column] === value);
   const sum = (some: typeof groups) => some.reduce((total, { records }) => total + records, 0);
@@ -104,6 +105,7 @@ export function countRecords(connection: SqliteConnection): Counts {
     },
     oldestInProgressMs: oldestMs(of("state", "in_progress")),
     oldestUnknownMs: oldestMs(of("state", "unknown")),
+    tombstones: integer(tombstones, "count"),
     endedNotPurged: integer(ended, "count"),
     oldestEndedMs: first === null ? null : now - integer(first, "retain_until"),
   };
@@ -141,6 +143,9 @@ const ENDED = `SELECT rowid AS number, retain_until FROM oncekey_records
 const COUNT = `SELECT state, disposition, count(*) AS records, min(claimed_at) AS oldest
   FROM oncekey_records GROUP BY state, disposition`;
 const COUNT_ENDED = `SELECT count(*) AS ended, min(retain_until) AS first FROM oncekey_records WHERE ${ENDABLE} AND retain_until <= ?`;
+/** The words of the index `oncekey_tombstones`. */
+const COUNT_TOMBSTONES = `SELECT count(*) AS tombstones FROM oncekey_records
+  WHERE tombstone_ms IS NOT NULL AND answer_digest IS NULL AND state IN ('completed', 'failed_permanent')`;
 const AUDITS = `SELECT actor, action, reason, state_before, state_after, at FROM oncekey_audit
   WHERE record_id = ? ORDER BY number`;
 const WORKERS = ["sweeper", "reconciler", "purge"] as const;

@@ -84,6 +84,15 @@ CREATE INDEX oncekey_audit_records ON oncekey_audit (record_id);
 CREATE TABLE oncekey_beats (worker TEXT NOT NULL PRIMARY KEY, beaten_at INTEGER NOT NULL) STRICT;
 `,
   },
+  {
+    version: 2,
+    name: "tombstones",
+    sql: `
+ALTER TABLE oncekey_records ADD COLUMN tombstone_ms INTEGER;
+CREATE INDEX oncekey_tombstones ON oncekey_records (state, tombstone_ms, answer_digest)
+  WHERE tombstone_ms IS NOT NULL AND answer_digest IS NULL AND state IN ('completed', 'failed_permanent');
+`,
+  },
 ];
 
 /**

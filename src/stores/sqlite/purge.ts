@@ -11,8 +11,8 @@ export interface Purging {
 }
 
 /**
- * Removes ended records in short batches. Rows that something still refers to stay, and the next call goes on behind
- * them: however many resist, those after them have their turn.
+ * Removes ended records in short batches, or leaves their tombstones. Rows that something still refers to stay, and the
+ * next call goes on behind them: however many resist, those after them have their turn.
  */
 export function purger({ read, write }: Purging): (limit: number) => Promise<number> {
   let resumeAfter = START;
@@ -44,7 +44,15 @@ const BATCH = 100;
 /** Rows that a single purge tries in vain; an idle worker must not walk a large table at every tick. */
 const RESISTING_AT_A_TIME = 1_000;
 
-const REMOVE = `DELETE FROM oncekey_records WHERE rowid = ? AND ${ENDABLE} AND retain_until <= ${NOW}`;
+const REMOVE = `DELETE FROM oncekey_records WHERE rowid = ? AND ${ENDABLE} AND retain_until <= ${NOW}
+  AND (tombstone_ms IS NULL OR answer_digest IS NULL OR retain_until + tombstone_ms <= ${NOW})`;
+
+/** A tombstone keeps what names the record; its `retain_until` is its own end. */
+const BURY = `UPDATE oncekey_records SET revision = revision + 1, retain_until = retain_until + tombstone_ms,
+  fingerprint_salt = x'', fingerprint_raw = x'', fingerprint_canonical = x'',
+  steps = CAST('[]' AS BLOB), reference = NULL, answer_headers = NULL, answer_body = NULL, answer_digest = NULL
+  WHERE rowid = ? AND state IN ('completed', 'failed_permanent') AND retain_until <= ${NOW}
+  AND tombstone_ms IS NOT NULL AND answer_digest IS NOT NULL`;
 
 async function remove(write: Purging["write"], places: readonly EndedPlace[]): Promise<number> {
   if (places.length === 0) return 0;
@@ -62,9 +70,10 @@ async function remove(write: Purging["write"], places: readonly EndedPlace[]): P
   return gone;
 }
 
+/** How many went: itself, or all of it but its tombstone. */
 function removeOne(connection: SqliteConnection, { number }: EndedPlace): number {
   try {
-    return run(connection, REMOVE, [number]);
+    return run(connection, REMOVE, [number]) || run(connection, BURY, [number]);
   } catch (error) {
     if (isResistance(error)) return 0;
     throw error;

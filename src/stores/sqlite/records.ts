@@ -115,7 +115,7 @@ const IDENTITY = ["id", "kind", "principal", "identity_operation", "key"] as con
 
 const INTEGERS = [
   ...["attempt", "revision", "looks", "answer_status", "created_at", "claimed_at", "updated_at"],
-  ...["lease_until", "next_look_at", "retain_until"],
+  ...["lease_until", "next_look_at", "retain_until", "tombstone_ms"],
 ] as const;
 
 const OTHERS = [
