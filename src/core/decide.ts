@@ -27,6 +27,8 @@ export interface Situation {
   /** The store's now, from the same trip as the record. */
   readonly now: Instant;
   readonly onAmbiguous: OnAmbiguous;
+  /** The claim that stands is of the very execution that asks, which has come back to go on. */
+  readonly reenters: boolean;
 }
 
 export type Decision =
@@ -86,23 +88,31 @@ export function isRemembered(record: KeyRecord, now: Instant): record is Complet
   return now < record.retainUntil + record.tombstoneMs;
 }
 
-function decideInProgress(record: InProgress, { match, owner, now }: Situation): Decision {
+function decideInProgress(record: InProgress, { match, owner, now, reenters }: Situation): Decision {
   const lapsed = record.leaseUntil <= now;
   const own = record.owner === owner;
   if (own && !lapsed) return { kind: "run", record };
   if (own) return { kind: "take_over", record }; // it asks before it has run anything
   if (match !== "same") return refused(record, match);
-  if (!lapsed) {
+  if (!lapsed && !reenters) {
     const retryAfterMs = atLeastOneSecond(Math.min(now - record.claimedAt, record.leaseUntil - now));
     return { kind: "in_progress", record, retryAfterMs };
   }
-  const verdict = judgeDeath(record, "The attempt was not heard of before its lease ended.");
+  // What it did not declare it runs again by the word of whoever gave it a name.
+  if (reenters && record.effects === "none") return { kind: "take_over", record };
+  const verdict = judgeDeath(
+    record,
+    reenters ? LEFT : "The attempt was not heard of before its lease ended.",
+  );
   if (verdict.kind === "release") return { kind: "take_over", record };
   return { kind: "mark_unknown", record, doubt: verdict.doubt };
 }
 
-function decideUnknown(record: Unknown, { match, now, onAmbiguous }: Situation): Decision {
+const LEFT = "The execution came back without saying what had become of its last attempt.";
+
+function decideUnknown(record: Unknown, { match, now, onAmbiguous, reenters }: Situation): Decision {
   if (match !== "same") return refused(record, match);
+  if (reenters && record.disposition === "hold") return { kind: "take_over", record };
   if (onAmbiguous === "rerun" || isRepeatable(record, now)) return { kind: "take_over", record };
   const { nextLookAt } = record;
   const retryAfterMs = nextLookAt === null ? null : atLeastOneSecond(nextLookAt - now);

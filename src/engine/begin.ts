@@ -11,6 +11,7 @@ import type { Context } from "./context.ts";
 import { doubtOfEarlier } from "./disclaim.ts";
 import type { Held } from "./ending.ts";
 import type { EngineEvent, Outcome } from "./events.ts";
+import { isReentered, withExecution } from "./execution.ts";
 import {
   addFingerprint,
   BINDING,
@@ -42,6 +43,8 @@ export interface BeginRequest {
   readonly maxRunMs?: number;
   /** `one`: the claim is made in the effect's own commit, and nothing stands before (effects `transaction` only). */
   readonly commits?: Commits;
+  /** The execution that asks, as `RunRequest` says it. */
+  readonly execution?: string;
   /** Nothing is protected: what would have become of the request is counted. */
   readonly observed?: boolean;
 }
@@ -66,13 +69,14 @@ export function askedFor<Tx>(
 ): Asked {
   const { identity, operation, effects, correlationId = null, onAmbiguous = "keep" } = request;
   const fingerprint = keyed(request.fingerprint);
+  const owner = runtime.newId();
   const claim = {
     identity,
     operation,
     effects,
     correlationId,
-    steps,
-    owner: runtime.newId(),
+    steps: withExecution(steps, request, owner),
+    owner,
     writeId: runtime.newId(),
     leaseMs: policy.leaseMs,
     [BINDING]: once(() => bindFingerprint(fingerprint, runtime.randomBytes(SALT_BYTES))),
@@ -81,6 +85,7 @@ export function askedFor<Tx>(
   return {
     claim,
     match: (record) => matchFingerprint(fingerprint, record.fingerprint),
+    reenters: (record) => isReentered(record, request),
     onAmbiguous,
     newId: runtime.newId,
     heldRetainMs: policy.unknownRetentionMs,

@@ -11,6 +11,8 @@ import { type Budget, persist } from "./retry.ts";
 export interface Asked {
   readonly claim: Claim;
   readonly match: (record: KeyRecord) => Match;
+  /** Whether the standing claim is of the execution that asks. */
+  readonly reenters: (record: KeyRecord) => boolean;
   readonly onAmbiguous: OnAmbiguous;
   readonly newId: () => string;
   /** How long a held `unknown` is kept. */
@@ -110,7 +112,8 @@ export function react(asked: Asked, standing: Pick<Standing, "record" | "now">):
   const { owner } = asked.claim;
   // Its own record is of its own request, whatever that is.
   const match = record.owner === owner ? "same" : asked.match(record);
-  const decision = decide({ record, now, owner, match, onAmbiguous: asked.onAmbiguous });
+  const { onAmbiguous } = asked;
+  const decision = decide({ record, now, owner, match, onAmbiguous, reenters: asked.reenters(record) });
   switch (decision.kind) {
     case "run":
       return { kind: "claimed", record: decision.record };

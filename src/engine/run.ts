@@ -30,6 +30,13 @@ export interface RunRequest {
   readonly correlationId?: string;
   readonly onAmbiguous?: "keep" | "rerun";
   readonly maxRunTime?: Duration;
+  /**
+   * Names the execution that calls, where something runs the same code again until it has come through: a workflow that
+   * was suspended, a job that is delivered anew. Under the same name it goes on as the next attempt, at once and whatever
+   * became of the last one; its open steps are judged by their providers, and what it does beside them it does again, by
+   * your word. Any other call waits as ever. A name as a key is; two executions that run at once must differ in it.
+   */
+  readonly execution?: string;
 }
 
 /** The same for a function that runs in a transaction. */
@@ -133,7 +140,7 @@ export async function attemptTransaction<Tx, T>(
 }
 
 export function beginRequest(request: RunRequest, effects: Effects): BeginRequest {
-  const { correlationId, onAmbiguous, maxRunTime } = request;
+  const { correlationId, onAmbiguous, maxRunTime, execution } = request;
   const run = maxRunTime === undefined ? null : parseDuration(maxRunTime);
   if (run?.kind === "bad") throw new ConfigurationError("maxRunTime", `must be ${run.reason}`);
   const begin = {
@@ -147,6 +154,16 @@ export function beginRequest(request: RunRequest, effects: Effects): BeginReques
     correlationId === undefined ? null : { correlationId },
     onAmbiguous === undefined ? null : { onAmbiguous },
     run === null ? null : { maxRunMs: run.ms },
+    execution === undefined ? null : { execution: usableExecution(execution) },
+  );
+}
+
+function usableExecution(execution: string): string {
+  const checked = checkKey(execution);
+  if (checked.kind === "valid") return checked.value;
+  throw new ConfigurationError(
+    "execution",
+    "must be a name of up to 1024 bytes, not blank and without NUL; nothing was run",
   );
 }
 

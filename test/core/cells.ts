@@ -32,6 +32,8 @@ export interface Cell {
   readonly body: "kept" | "not kept";
   readonly look: "none" | "to come" | "overdue";
   readonly onAmbiguous: OnAmbiguous;
+  /** Whether the execution that made the standing claim asks again. */
+  readonly execution: "another" | "the same";
 }
 
 /** A set of steps, and what the state table says of it. */
@@ -95,6 +97,7 @@ export function cells(state: RecordState): readonly Cell[] {
     varying("effects", ["transaction", "declared", "none"]),
     varying("marks", MARKS),
     varying("onAmbiguous", ["keep", "rerun", "replay"]),
+    varying("execution", ["another", "the same"]),
   ];
   return [...common, ...OF_ITS_OWN[state]].reduce<readonly Cell[]>(
     (some, vary) => some.flatMap(vary),
@@ -161,6 +164,7 @@ const PLAIN: Omit<Cell, "marks"> = {
   body: "kept",
   look: "none",
   onAmbiguous: "keep",
+  execution: "another",
 };
 
 type Varying = (cell: Cell) => readonly Cell[];

@@ -51,6 +51,29 @@ const TABLE: readonly Row[] = [
   { when: { state: ["completed", "failed_permanent"], body: ["kept"] }, gets: "replays" },
   { when: { state: ["completed", "failed_permanent"], body: ["not kept"] }, gets: "says not stored" },
 
+  // The same execution comes back: it goes on at once, but for what is open at a provider.
+  {
+    when: { state: ["in_progress"], execution: ["the same"], effects: ["none", "transaction"] },
+    gets: "takes over",
+  },
+  {
+    when: { state: ["in_progress"], execution: ["the same"], marks: dying("released") },
+    gets: "takes over",
+  },
+  {
+    when: { state: ["in_progress"], execution: ["the same"], marks: dying("review") },
+    gets: "marks for review",
+  },
+  {
+    when: { state: ["in_progress"], execution: ["the same"], marks: dying("look at once") },
+    gets: "marks to look at once",
+  },
+  {
+    when: { state: ["in_progress"], execution: ["the same"], marks: dying("look when the ttl ends") },
+    gets: "marks to look when the ttl ends",
+  },
+  { when: { state: ["unknown"], execution: ["the same"], disposition: ["hold"] }, gets: "takes over" },
+
   // Running: a duplicate judges at the lapse, and not before.
   { when: { state: ["in_progress"], lease: ["live"] }, gets: "says running" },
 
@@ -83,8 +106,9 @@ describe("every cell of the state table", () => {
     const wrong = all.flatMap((cell) => {
       const record = recordOf(cell);
       const { match, onAmbiguous } = cell;
+      const reenters = cell.execution === "the same";
       const owner = cell.owner === "own" ? record.owner : "another-owner";
-      const decision = decide({ record, match, owner, now: NOW, onAmbiguous });
+      const decision = decide({ record, match, owner, now: NOW, onAmbiguous, reenters });
       const found =
         decision.record === record ? inWords(decision, cell.marks) : "decides about another record";
       const expected = rowOf(cell).gets;
@@ -228,7 +252,8 @@ function fits(cell: Cell, when: Pattern): boolean {
     allows(when.disposition, cell.disposition) &&
     allows(when.tombstone, cell.tombstone) &&
     allows(when.body, cell.body) &&
-    allows(when.onAmbiguous, cell.onAmbiguous)
+    allows(when.onAmbiguous, cell.onAmbiguous) &&
+    allows(when.execution, cell.execution)
   );
 }
 
@@ -241,7 +266,7 @@ function dying(death: Death): readonly Marks[] {
 }
 
 function asked(record: KeyRecord): Situation {
-  return { record, match: "same", owner: "another-owner", now: NOW, onAmbiguous: "keep" };
+  return { record, match: "same", owner: "another-owner", now: NOW, onAmbiguous: "keep", reenters: false };
 }
 
 function inWords(decision: Decision, { ttlEndsAt }: Marks): string {

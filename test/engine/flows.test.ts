@@ -199,6 +199,7 @@ function asking(effects: Effects, name: string): Asked {
       ...{ identity: IDENTITY, operation: "pay", effects, fingerprint, owner, writeId: owner },
       ...{ correlationId: null, leaseMs: LEASE_MS, steps: new Map() },
     },
-    ...{ match: () => "same", onAmbiguous: "keep", newId: () => newId(name), heldRetainMs: 1e9 },
+    ...{ match: () => "same", reenters: () => false, onAmbiguous: "keep" },
+    ...{ newId: () => newId(name), heldRetainMs: 1e9 },
   };
 }
