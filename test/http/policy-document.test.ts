@@ -128,6 +128,7 @@ describe("the policy document", () => {
       "For 30 days after that a request with this key is answered 409 `key_expired`",
     );
     expect(short.page).not.toContain("key_expired`, and nothing is done");
+    expect(short.page, "as a record of another process may say").toContain("key_expired");
     expect(openApiOf(routes.slice(1, 2)).components["parameters"]).toEqual({
       IdempotencyKeyOptional: expect.anything(),
     });

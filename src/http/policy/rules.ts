@@ -29,8 +29,8 @@ export interface Fates {
 
 const ALWAYS: readonly ErrorCode[] = [
   ...(["key_invalid", "request_too_large", "principal_unresolved", "in_progress", "key_reused"] as const),
-  ...(["outcome_unknown", "response_not_stored", "fingerprint_unverifiable", "record_corrupt"] as const),
-  ...(["store_unavailable", "not_performed", "draining"] as const),
+  ...(["outcome_unknown", "response_not_stored", "key_expired", "fingerprint_unverifiable"] as const),
+  ...(["record_corrupt", "store_unavailable", "not_performed", "draining"] as const),
 ];
 
 /** Statuses that a code is told with beside its usual one: to the first caller, and not to copies. */
