@@ -20,6 +20,7 @@ export {
   type RunningAttempt,
   type Sighted,
 } from "./engine/operation.ts";
+export type { ProtectedRoute } from "./engine/protected-route.ts";
 export type { Awaitable, Returned, Settling } from "./engine/returned.ts";
 export type {
   Ran,
@@ -43,6 +44,7 @@ export {
   StoreUnavailable,
 } from "./errors.ts";
 export { CORS_LISTS, type CorsLists } from "./http/cors.ts";
+export { type SharedPrincipal, sharedPrincipal } from "./http/guests.ts";
 export { type PolicyDocument, policyDocument } from "./http/policy/document.ts";
 export type { OpenApiFragment } from "./http/policy/openapi.ts";
 export type { PolicyRoute } from "./http/policy/rules.ts";

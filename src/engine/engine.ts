@@ -15,6 +15,7 @@ import { createDriver } from "./driver.ts";
 import { createEvents, type Listener } from "./events.ts";
 import { type FingerprintKey, fingerprintKeyring } from "./keyring.ts";
 import { createTellOverride } from "./override.ts";
+import type { ProtectedRoutes } from "./protected-route.ts";
 import type { Returned } from "./returned.ts";
 import type { TransactionAttempt, TransactionRequest } from "./run.ts";
 import { type AttemptRun, type Run, runsOf } from "./runs.ts";
@@ -70,6 +71,8 @@ export interface Engine<Tx = never, Settles extends Settling = Settling> {
   readonly settlers: Map<string, Settler<Tx>>;
   /** The external effects of routes and functions with `effects: "declared"`, by the operation's name. */
   readonly steps: Map<string, ReadonlyMap<string, DeclaredStep>>;
+  /** What is protected in this process, and how. */
+  readonly routes: ProtectedRoutes;
   /** For the parts of Oncekey that stand on an engine. */
   readonly context: Context<Tx>;
 }
@@ -109,7 +112,7 @@ export function createEngine<Tx, Settles extends Settling>(
     ...{ store, transactions, policy, context, begin },
     ...runsOf<Tx, Settles>(context, begin, { transactions, steps }),
     ...{ subscribe, watch: watch.watch },
-    ...{ settlers: new Map(), steps },
+    ...{ settlers: new Map(), steps, routes: new Map() },
     close: async ({ drain = 10_000 } = {}) => {
       const drainMs = durationOf("drain", drain);
       draining = true;

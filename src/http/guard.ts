@@ -1,5 +1,5 @@
 import type { OnAmbiguous } from "../core/decide.ts";
-import { checkKey, checkOperation, checkPrincipal } from "../core/key.ts";
+import { checkKey, checkOperation } from "../core/key.ts";
 import { type Duration, parseDuration } from "../core/policy.ts";
 import type { Answered, BeginRequest } from "../engine/begin.ts";
 import type { Context } from "../engine/context.ts";
@@ -9,6 +9,7 @@ import { ConfigurationError, type ErrorCode } from "../errors.ts";
 import { contentOf } from "./content.ts";
 import { type Exchange, isSafe, KEY_HEADER, type Reply } from "./exchange.ts";
 import { type FingerprintSettings, fingerprintRule, recognisable } from "./fingerprint.ts";
+import { GUESSABLE, ownerOf } from "./guests.ts";
 import { parseKeyHeader } from "./key-header.ts";
 import { problem } from "./problems.ts";
 import { replyToAnswered } from "./replies.ts";
@@ -93,9 +94,10 @@ export function createGuard<Tx>({ emit }: Context<Tx>, settings: RouteSettings):
       if (parsed.kind === "invalid") return refuse(operation, "key_invalid", parsed.reason);
       if (parsed.kind === "missing")
         return required ? refuse(operation, "key_missing", MISSING) : { kind: "pass" };
-      const owner = checkPrincipal(await caller.principal());
-      if (owner.kind !== "valid") return unresolved();
-      const identity = { kind: "http", principal: owner.value, key: parsed.key } as const;
+      const owner = ownerOf(await caller.principal(), parsed.key);
+      if (owner.kind === "guessable") return refuse(operation, "key_invalid", GUESSABLE);
+      if (owner.kind === "nobody") return unresolved();
+      const identity = { kind: "http", principal: owner.principal, key: parsed.key } as const;
       const bodyRule = { rule, maxBytes: maxRequestBytes, said: caller.fingerprint };
       const content = await contentOf(exchange, bodyRule);
       if (content === null) return tooLarge(maxRequestBytes);

@@ -1,11 +1,13 @@
 import type { Commits } from "../engine/begin.ts";
 import { declareSteps, stepsOf } from "../engine/declared.ts";
 import type { Engine } from "../engine/engine.ts";
+import type { ProtectedRoute } from "../engine/protected-route.ts";
 import type { Settling } from "../engine/returned.ts";
 import type { DeclaredStep } from "../engine/settler.ts";
 import type { StepDefinitions } from "../engine/step-definitions.ts";
 import { ConfigurationError } from "../errors.ts";
 import type { RouteSettings } from "./guard.ts";
+import { reasonOf } from "./guests.ts";
 
 /** What of a route's options decides how it runs. */
 export interface Running {
@@ -78,6 +80,18 @@ function refuseUnkeyed({ effects, failOpen, required }: Options, isOperation: bo
     refuse("failOpen", "cannot be true here: without the store there is no transaction to run in");
   if (required === false)
     refuse("required", "cannot be false here: without a key there is no record to commit the effect with");
+}
+
+/** What can be told of a route to people: its choices, and no function of it. */
+export function describedBy(options: Options, operationName: string | null): ProtectedRoute {
+  const { principal, effects = "none", onAmbiguous = "keep", operation = null } = options;
+  const { required = true, failOpen = false } = options;
+  return {
+    operation: operationName ?? operation,
+    effects: operationName === null ? effects : "operation",
+    sharedPrincipal: reasonOf(principal),
+    ...{ required, onAmbiguous, failOpen },
+  };
 }
 
 /** The steps of a route, made known to the workers of its engine. */

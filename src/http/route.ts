@@ -5,6 +5,7 @@ import type { Context } from "../engine/context.ts";
 import type { Engine } from "../engine/engine.ts";
 import { addNumber, NUMBERED } from "../engine/numbered.ts";
 import type { OperationRoute } from "../engine/operation.ts";
+import { declareRoute } from "../engine/protected-route.ts";
 import type { Awaitable, Settling } from "../engine/returned.ts";
 import type { StepDefinitions } from "../engine/step-definitions.ts";
 import { ConfigurationError } from "../errors.ts";
@@ -16,13 +17,16 @@ import { type Outgoing, replied } from "./outgoing.ts";
 import { replyToExecuted } from "./replies.ts";
 import { respond, type Work } from "./responder.ts";
 import { servedAsResponse } from "./response-host.ts";
-import { type Running, refuseImpossible, stepsFor } from "./route-options.ts";
+import { describedBy, type Running, refuseImpossible, stepsFor } from "./route-options.ts";
 import type { KeptAnswer, RouteTransaction } from "./transaction-door.ts";
 import { withoutAttempt } from "./unprotected.ts";
 
 /** A protected route's options; `HostRequest` is what the host hands to handlers. */
 export interface RouteOptions<HostRequest> extends RouteSettings {
-  /** Who the key belongs to: the authenticated caller, never the credential itself. May be a promise of it. */
+  /**
+   * Who the key belongs to: the authenticated caller, never the credential itself. May be a promise of it. Callers whom
+   * nobody knows are said by `sharedPrincipal(reason)`.
+   */
   readonly principal: (request: HostRequest) => unknown;
   /** Kept on the record, so that one query answers a support question. */
   readonly correlationId?: (request: HostRequest) => string | undefined;
@@ -177,6 +181,7 @@ export function createRoute<Tx, Settles extends Settling, HostRequest>(
   const use = { steps: stepsFor(engine, options), begins: effectsBegin };
   const named = operation === null ? options : { ...options, operation: operation.name };
   const guard = createGuard(engine.context, named);
+  declareRoute(engine.routes, describedBy(options, operation?.name ?? null));
   return async (request, host) => {
     const caller = {
       principal: () => principal(request),

@@ -7,6 +7,7 @@ import { declaredLaws } from "./laws/declared.ts";
 import { endingLaws } from "./laws/endings.ts";
 import { fingerprintRecordLaws } from "./laws/fingerprint-records.ts";
 import { fingerprintLaws } from "./laws/fingerprints.ts";
+import { guestLaws } from "./laws/guests.ts";
 import { keyLaws } from "./laws/keys.ts";
 import { observingLaws } from "./laws/observing.ts";
 import { oneCommitLaws } from "./laws/one-commit.ts";
@@ -22,6 +23,7 @@ import { transactionLaws } from "./laws/transactions.ts";
 export const hostLaws: readonly HostLaw[] = [
   ...claimingLaws,
   ...keyLaws,
+  ...guestLaws,
   ...fingerprintLaws,
   ...bodyLaws,
   ...fingerprintRecordLaws,

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { createEngine } from "../../src/engine/engine.ts";
 import { headerPolicy } from "../../src/engine/header-policy.ts";
 import { ConfigurationError } from "../../src/errors.ts";
+import { sharedPrincipal } from "../../src/http/guests.ts";
 import { protect } from "../../src/http/hono.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { sqliteStore } from "../../src/stores/sqlite/index.ts";
@@ -74,6 +75,26 @@ describe("a route that could not keep its promises is refused when it is made", 
     expect(() => protect(atomic, { principal, ...options, effects: "declared" }, handler)).toThrow(expected);
     expect(() => protect(atomic, { principal, ...options }, operation)).toThrow(expected);
     protect(atomic, { principal, ...options }, handler);
+  });
+});
+
+describe("a route tells what it promises", () => {
+  test("with why its callers share their keys, once for all routes that promise the same", () => {
+    const engine = createEngine({ store: memoryStore() });
+    const guests = sharedPrincipal("checkout without login");
+    for (const _ of [1, 2]) protect(engine, { principal: guests, operation: "pay", failOpen: true }, handler);
+    protect(engine, { principal }, handler);
+    const said = { effects: "none", required: true, onAmbiguous: "keep", failOpen: false };
+    expect([...engine.routes.values()]).toEqual([
+      { ...said, operation: "pay", sharedPrincipal: "checkout without login", failOpen: true },
+      { ...said, operation: null, sharedPrincipal: null },
+    ]);
+  });
+
+  test("and guests need a reason", () => {
+    const expected = expect.objectContaining({ field: "sharedPrincipal" });
+    for (const reason of ["", "  ", JSON.parse("null")])
+      expect(() => sharedPrincipal(reason)).toThrow(expected);
   });
 });
 
