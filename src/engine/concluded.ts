@@ -1,15 +1,19 @@
-import { concludeEnding, type Ending } from "../core/ending.ts";
+import { type Conclusion, concludeEnding, type Ending } from "../core/ending.ts";
 import type { Answer } from "../core/record.ts";
 import type { Attempt, Ended, NotOurs } from "./attempt.ts";
 import type { Context } from "./context.ts";
 
 /** Ends an attempt by what its handler's end means for its record. */
-export async function concludedBy<Tx>(
+export async function concludedBy<Tx>(attempt: Attempt<Tx>, ending: Ending): Promise<Ended | NotOurs> {
+  return await concludedAs(attempt, concludeEnding(attempt.record(), ending), null);
+}
+
+/** Ends an attempt by what was concluded of it. */
+export async function concludedAs<Tx>(
   attempt: Attempt<Tx>,
-  ending: Ending,
-  onDoubt: (() => Promise<Ended | NotOurs>) | null = null,
+  conclusion: Conclusion,
+  onDoubt: (() => Promise<Ended | NotOurs>) | null,
 ): Promise<Ended | NotOurs> {
-  const conclusion = concludeEnding(attempt.record(), ending);
   switch (conclusion.kind) {
     case "release":
       return await attempt.release();

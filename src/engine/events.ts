@@ -1,3 +1,4 @@
+import type { Finality } from "../core/finality.ts";
 import type { Identity, RecordState } from "../core/record.ts";
 import type { WorkerName } from "../stores/store.ts";
 
@@ -72,6 +73,15 @@ export type EngineEvent =
       readonly operation: string;
       readonly identity: Identity;
       readonly attempt: number;
+      readonly reason: string;
+    }
+  /** A route's `finality` said of an answer what is on record speaks against: it was not heard. */
+  | {
+      readonly type: "finality_refused";
+      readonly operation: string;
+      readonly identity: Identity;
+      readonly attempt: number;
+      readonly said: Finality;
       readonly reason: string;
     }
   /** Something failed that no caller is waiting for; `what` says what was being done. */

@@ -8,6 +8,7 @@ import type { Awaitable } from "../engine/returned.ts";
 import { ConfigurationError, type ErrorCode } from "../errors.ts";
 import { contentOf } from "./content.ts";
 import { type Exchange, isSafe, KEY_HEADER, type Reply } from "./exchange.ts";
+import type { JudgeFinality } from "./finality.ts";
 import { type FingerprintSettings, fingerprintRule, recognisable } from "./fingerprint.ts";
 import { GUESSABLE, ownerOf } from "./guests.ts";
 import { parseKeyHeader } from "./key-header.ts";
@@ -34,6 +35,11 @@ export interface RouteSettings extends FingerprintSettings, HeaderSettings {
    * keeps the handler's error as the answer. Both are told to the listeners, and are written to the store's audit.
    */
   readonly onAmbiguous?: OnAmbiguous;
+  /**
+   * What a handler's answers mean, where the default does not fit. Heard only of the handler's own answers, and only as
+   * far as nothing that is proved speaks against it: neither a committed transaction nor a call in doubt is asked about.
+   */
+  readonly finality?: JudgeFinality;
   /** For work that may take longer than `requestTimeout`. */
   readonly maxRunTime?: Duration;
   /** Which methods are protected; every one that asks for a change where nothing is said. */
@@ -69,6 +75,8 @@ export interface Guard {
   readonly keeps: HeaderPolicy;
   readonly keepsBody: boolean;
   readonly maxResponseBytes: number;
+  /** The route's own word about its handler's answers. */
+  readonly finality: JudgeFinality | null;
   /** An error whose effect nobody knows is kept as the answer. */
   readonly replaysErrors: boolean;
 }
@@ -112,6 +120,7 @@ export function createGuard<Tx>({ emit }: Context<Tx>, settings: RouteSettings):
     keeps: headerPolicy(settings),
     keepsBody: settings.store !== "none",
     maxResponseBytes,
+    finality: settings.finality ?? null,
     replaysErrors: settings.onAmbiguous === "replay",
   };
 }
@@ -131,13 +140,15 @@ function tooLarge(maxBytes: number): Admission {
 }
 
 function refuseUnusable(settings: RouteSettings): void {
-  const { operation, maxRequestBytes, maxResponseBytes, store } = settings;
+  const { operation, maxRequestBytes, maxResponseBytes, store, finality } = settings;
   if (store !== undefined && store !== "none")
     throw new ConfigurationError("store", 'of a route can be "none", or left out to keep its answers');
   for (const [field, bytes] of Object.entries({ maxRequestBytes, maxResponseBytes })) {
     if (Number.isInteger(bytes) && Number(bytes) >= 1) continue;
     throw new ConfigurationError(field, `must be a whole number of at least 1; got ${bytes}`);
   }
+  if (finality !== undefined && typeof finality !== "function")
+    throw new ConfigurationError("finality", "must be a function of an answer and its attempt");
   if (operation === undefined || checkOperation(operation).kind === "valid") return;
   throw new ConfigurationError("operation", "must be a name of up to 1024 bytes, not blank and without NUL");
 }

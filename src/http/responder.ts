@@ -2,16 +2,11 @@ import type { Ending } from "../core/ending.ts";
 import { type Answer, isConcluded, type KeyRecord } from "../core/record.ts";
 import { hasFinished } from "../core/step.ts";
 import { ABORTING } from "../engine/aborting.ts";
-import type { Attempt, Ended, NotOurs } from "../engine/attempt.ts";
-import { concludedBy, keptInDoubt } from "../engine/concluded.ts";
-import type { Context } from "../engine/context.ts";
-import type { Gate } from "../engine/gate.ts";
+import type { Ended, NotOurs } from "../engine/attempt.ts";
 import { passes } from "../engine/retry.ts";
 import type { Settling } from "../engine/returned.ts";
-import { OncekeyError } from "../errors.ts";
+import { conclude, type Running } from "./concluding.ts";
 import { type Header, type Reply, STATUS_HEADER } from "./exchange.ts";
-import { saidByOthers } from "./foreign.ts";
-import type { Guard } from "./guard.ts";
 import { type Handled, type Handling, handled } from "./handling.ts";
 import {
   isEventStream,
@@ -24,22 +19,12 @@ import {
 } from "./outgoing.ts";
 import { type Recorded, record } from "./recording.ts";
 import * as replies from "./replies.ts";
-import { createTransactionDoor, type TransactionDoor } from "./transaction-door.ts";
+import { createTransactionDoor } from "./transaction-door.ts";
 
 /** A handler behind a guard, on any host. */
 export interface Work<Tx, Settles extends Settling> extends Handling<Tx, Settles> {
   /** Lets the host answer an error as it always does, with these headers on it as far as the host allows. */
   readonly failed: (error: unknown, added: readonly Header[]) => Promise<Outgoing>;
-}
-
-/** One attempt of a route on its way to an answer. */
-interface Running<Tx, Settles extends Settling> {
-  readonly context: Context<Tx>;
-  readonly guard: Guard;
-  readonly attempt: Attempt<Tx>;
-  readonly door: TransactionDoor<Tx, Settles>;
-  /** What is still written of an attempt whose effects are steps, or begin by a word. */
-  readonly gate: Gate | null;
 }
 
 /**
@@ -227,42 +212,6 @@ function endingOfFailure<Tx, Settles extends Settling>(
       return { kind: "outcome_unknown", reason: handling.error.message };
     case "unsettled":
       return { kind: "unsettled", reason: "The handler had not ended when its time was up." };
-  }
-}
-
-/** Ends the attempt, once what its handler had written stands. One that a closing process has ended is as good as unheard. */
-async function conclude<Tx, Settles extends Settling>(
-  { context, guard, attempt, gate }: Running<Tx, Settles>,
-  said: Ending,
-  { foreign = false }: Pick<Outgoing, "foreign"> = {},
-): Promise<Ended | NotOurs> {
-  const ending = foreign ? saidByOthers(attempt.record(), said) : said;
-  const error = guard.replaysErrors ? errorOf(ending) : null;
-  const onDoubt = error === null ? null : () => keptInDoubt(context, attempt, error);
-  const end = async (): Promise<Ended | NotOurs> => {
-    try {
-      return await concludedBy(attempt, ending, onDoubt);
-    } catch (error) {
-      if (error instanceof OncekeyError && error.code === "attempt_ended") return { kind: "unkept" };
-      throw error;
-    }
-  };
-  return await (gate === null ? end() : gate.ended(end));
-}
-
-/** The answer that an error is; `null` where its handler may still be running, or has broken off. */
-function errorOf(ending: Ending): Answer | null {
-  switch (ending.kind) {
-    case "answered":
-      return ending.answer;
-    case "threw":
-    case "outcome_unknown":
-      return replies.keptError();
-    case "permanent_failure":
-      return ending.answer;
-    case "not_performed":
-    case "unsettled":
-      return null;
   }
 }
 

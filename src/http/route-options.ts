@@ -25,7 +25,7 @@ export function refuseImpossible<Tx, Settles extends Settling>(
   options: Options,
   isOperation: boolean,
 ): void {
-  const { principal, fingerprint, effects, commits, effectsBegin, keepHeaders, dropHeaders } = options;
+  const { principal, fingerprint, effects, commits, effectsBegin } = options;
   if (typeof principal !== "function")
     refuse("principal", "must be a function that tells whose key it is, from the request");
   if (fingerprint !== undefined && typeof fingerprint !== "function")
@@ -43,17 +43,23 @@ export function refuseImpossible<Tx, Settles extends Settling>(
     );
   if ((effects === "transaction" || isOperation) && transactions === null)
     refuse("effects", `"transaction" needs a store with transactions; "${store.name}" has none`);
-  if (isOperation && effects === "declared")
-    refuse("effects", "cannot be set here: an operation has its own");
-  if (isOperation && (keepHeaders !== undefined || dropHeaders !== undefined))
+  if (isOperation) refuseOfOperation(options);
+  refuseUnkeyed(options, isOperation);
+  refuseUnobservable(options, isOperation);
+}
+
+/** What an operation says itself, and what does not fit an answer that a worker may make. */
+function refuseOfOperation({ effects, keepHeaders, dropHeaders, store, finality }: Options): void {
+  if (effects === "declared") refuse("effects", "cannot be set here: an operation has its own");
+  if (keepHeaders !== undefined || dropHeaders !== undefined)
     refuse(
       "keepHeaders and dropHeaders",
       "cannot be set here: an operation's answer may be made by a worker",
     );
-  if (isOperation && options.store !== undefined)
+  if (store !== undefined)
     refuse("store", "cannot be set here: an operation's answer may be made by a worker");
-  refuseUnkeyed(options, isOperation);
-  refuseUnobservable(options, isOperation);
+  if (finality !== undefined)
+    refuse("finality", "cannot be set here: an operation's answer may be made by a worker");
 }
 
 /** Nothing is claimed before an observed handler runs: it can be given no attempt to work with. */

@@ -5,6 +5,7 @@ import { claimingLaws } from "./laws/claiming.ts";
 import { codedBodyLaws } from "./laws/coded-bodies.ts";
 import { declaredLaws } from "./laws/declared.ts";
 import { endingLaws } from "./laws/endings.ts";
+import { finalityLaws } from "./laws/finality.ts";
 import { fingerprintRecordLaws } from "./laws/fingerprint-records.ts";
 import { fingerprintLaws } from "./laws/fingerprints.ts";
 import { guestLaws } from "./laws/guests.ts";
@@ -32,6 +33,7 @@ export const hostLaws: readonly HostLaw[] = [
   ...secretLaws,
   ...streamLaws,
   ...endingLaws,
+  ...finalityLaws,
   ...declaredLaws,
   ...transactionLaws,
   ...oneCommitLaws,

@@ -27,6 +27,7 @@ describe("a route that could not keep its promises is refused when it is made", 
     ["maxRunTime", { maxRunTime: "soon" }],
     ["maxRunTime", { maxRunTime: 0 }],
     ["onAmbiguous", { onAmbiguous: "guess" }],
+    ["finality", { finality: "completed" }],
     ["effects", { effects: "somewhere" }],
     ["effectsBegin", { effectsBegin: true, effects: "declared" }],
     ["steps", { steps: {} }],
@@ -62,6 +63,11 @@ describe("a route that could not keep its promises is refused when it is made", 
     expect(() => protect(plain, { principal }, operation)).toThrow(expected);
     protect(atomic, { principal, effects: "transaction" }, handler);
     protect(atomic, { principal }, operation);
+  });
+
+  test("with what an operation, whose answer a worker may make, could not keep", () => {
+    const expected = expect.objectContaining({ field: "finality" });
+    expect(() => protect(atomic, { principal, finality: () => "completed" }, operation)).toThrow(expected);
   });
 
   test.each([

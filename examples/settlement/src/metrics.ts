@@ -33,6 +33,11 @@ function countersIn(registry: Registry) {
       "operation",
       "policy",
     ),
+    unheard: counter(
+      "finality_refused",
+      "Words of a route about an answer that could not be taken",
+      "operation",
+    ),
     unattended: counter("no_upkeep", "Processes that claimed keys where no worker was seen"),
     failures: counter("failures", "Failures that no caller was waiting for"),
   };
@@ -61,6 +66,8 @@ function countingOf(counters: Counters, event: EngineEvent): () => void {
       return () => counters.outside.inc({ operation: event.operation });
     case "ambiguity_overridden":
       return () => counters.overridden.inc({ operation: event.operation, policy: event.policy });
+    case "finality_refused":
+      return () => counters.unheard.inc({ operation: event.operation });
     case "no_upkeep":
       return () => counters.unattended.inc();
     case "failure":
