@@ -25,6 +25,8 @@ export type ErrorCode =
   | "key_expired"
   | "fingerprint_unverifiable"
   | "record_corrupt"
+  | "replay_forbidden"
+  | "authorization_failed"
   | "store_unavailable"
   | "draining"
   | "configuration"
@@ -92,6 +94,18 @@ export const REGISTRY: Readonly<Record<ErrorCode, RegistryEntry>> = {
     title: "The record of this key is damaged",
     status: 500,
     retry: "never",
+    effect: "maybe",
+  },
+  replay_forbidden: {
+    title: "This caller may not have the answer to this key",
+    status: 403,
+    retry: "never",
+    effect: "maybe",
+  },
+  authorization_failed: {
+    title: "It could not be told whether this caller may have the answer",
+    status: 500,
+    retry: "same_key_later",
     effect: "maybe",
   },
   store_unavailable: {

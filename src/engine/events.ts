@@ -84,6 +84,8 @@ export type EngineEvent =
       readonly said: Finality;
       readonly reason: string;
     }
+  /** A caller was not told what stands under its key: the route's `authorizeReplay` said no. */
+  | { readonly type: "replay_refused"; readonly operation: string; readonly identity: Identity }
   /** Something failed that no caller is waiting for; `what` says what was being done. */
   | { readonly type: "failure"; readonly what: string; readonly error: unknown }
   /** A handler with `effects: "transaction"` ended normally without calling `transaction`. */

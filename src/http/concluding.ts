@@ -6,6 +6,7 @@ import type { Context } from "../engine/context.ts";
 import type { Gate } from "../engine/gate.ts";
 import type { Settling } from "../engine/returned.ts";
 import { OncekeyError } from "../errors.ts";
+import type { Authorise } from "./authorising.ts";
 import { judged } from "./finality.ts";
 import { saidByOthers } from "./foreign.ts";
 import type { Guard } from "./guard.ts";
@@ -19,6 +20,7 @@ export interface Running<Tx, Settles extends Settling> {
   readonly guard: Guard;
   readonly attempt: Attempt<Tx>;
   readonly door: TransactionDoor<Tx, Settles>;
+  readonly authorise: Authorise;
   /** What is still written of an attempt whose effects are steps, or begin by a word. */
   readonly gate: Gate | null;
 }

@@ -37,6 +37,38 @@ export function replyToAnswered(answered: Answered): Reply {
   }
 }
 
+/** The record that an answer tells of; `null` where it tells of none, or of this request's own. */
+export function recordOf(answered: Answered | Executed): KeyRecord | null {
+  switch (answered.kind) {
+    case "settled":
+    case "not_performed":
+    case "in_doubt":
+    case "store_unavailable":
+    case "record_corrupt":
+    case "draining":
+      return null;
+    case "lost":
+    case "replay":
+    case "response_not_stored":
+    case "in_progress":
+    case "mismatch":
+    case "unverifiable":
+    case "outcome_unknown":
+    case "expired":
+      return answered.record;
+  }
+}
+
+/** The caller may not be told what stands under its own key, whoever it was that said so. */
+export function forbidden(): Reply {
+  return problem("replay_forbidden", { detail: "Nothing was run for this request." });
+}
+
+export function unauthorised(): Reply {
+  const detail = "Whether this caller may have the answer could not be found out, so it was not given.";
+  return problem("authorization_failed", { detail, retryAfterMs: RETRY_MS });
+}
+
 /** What the request that ran an operation is told. */
 export function replyToExecuted(executed: Executed): Reply {
   switch (executed.kind) {

@@ -32,11 +32,12 @@ export interface Work<Tx, Settles extends Settling> extends Handling<Tx, Settles
  * handler's own. What a handler threw goes back to its host where it says nothing, once its outcome is kept.
  */
 export async function respond<Tx, Settles extends Settling>(
-  { context, guard, attempt, gate }: Omit<Running<Tx, Settles>, "door">,
+  begun: Omit<Running<Tx, Settles>, "door">,
   work: Work<Tx, Settles>,
 ): Promise<Outgoing> {
+  const { attempt, guard } = begun;
   const door = createTransactionDoor<Tx, Settles>(attempt, guard);
-  const running = { context, guard, attempt, door, gate };
+  const running = { ...begun, door };
   const handling = await handled(attempt, door, work);
   const outcome = door.outcome();
   switch (outcome?.kind) {
@@ -44,9 +45,8 @@ export async function respond<Tx, Settles extends Settling>(
       if (handling.kind === "threw") tell(running, handling.error); // changes nothing, and nobody else would know
       return replied(replies.committed(outcome.answer, outcome.record));
     case "lost":
-      return replied(replies.replyToLoser(outcome.record));
     case "answered":
-      return replied(replies.replyToAnswered(outcome.answered));
+      return await unable(running, outcome);
     case "refused":
       return await answered(running, work, replied(bodied(outcome.answer)));
     case undefined:
@@ -101,7 +101,7 @@ async function whole<Tx, Settles extends Settling>(
 ): Promise<Outgoing> {
   const answer = await keptAnswer(outgoing, body, running.guard);
   const ended = await conclude(running, { kind: "answered", answer }, outgoing);
-  if (ended.kind !== "kept") return unable(running, ended);
+  if (ended.kind !== "kept") return await unable(running, ended);
   const { record } = ended;
   return isDoubted(record) ? replied(replies.inDoubt(record)) : { ...outgoing, body, added: saidOf(record) };
 }
@@ -158,7 +158,7 @@ async function failed<Tx, Settles extends Settling>(
   handling: Exclude<Handled, { kind: "responded" }>,
 ): Promise<Outgoing> {
   const ended = await conclude(running, endingOfFailure(running, handling));
-  if (ended.kind !== "kept") return unable(running, ended);
+  if (ended.kind !== "kept") return await unable(running, ended);
   const { record } = ended;
   if (isDoubted(record)) return replied(replies.inDoubt(record));
   if (handling.kind === "refused") return replied(replies.first(handling.answer, record));
@@ -216,18 +216,20 @@ function endingOfFailure<Tx, Settles extends Settling>(
 }
 
 /** What is said in the place of an answer that is not this attempt's to give, or that nobody could keep. */
-function unable<Tx, Settles extends Settling>(
-  { door }: Running<Tx, Settles>,
+async function unable<Tx, Settles extends Settling>(
+  { door, authorise }: Running<Tx, Settles>,
   ended: Exclude<Ended | NotOurs, { kind: "kept" }>,
-): Outgoing {
+): Promise<Outgoing> {
   const outcome = door.outcome();
   // The transaction had been committing while its handler was given up: its answer is the attempt's own.
   if (outcome?.kind === "committed") return replied(replies.committed(outcome.answer, outcome.record));
   switch (ended.kind) {
     case "lost":
-      return replied(replies.replyToLoser(ended.record));
-    case "answered":
-      return replied(replies.replyToAnswered(ended.answered));
+      return replied(await authorise(ended.record, () => replies.replyToLoser(ended.record)));
+    case "answered": {
+      const { answered } = ended;
+      return replied(await authorise(replies.recordOf(answered), () => replies.replyToAnswered(answered)));
+    }
     case "unkept":
       return replied(replies.unkept());
   }

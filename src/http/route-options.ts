@@ -17,7 +17,12 @@ export interface Running {
   readonly effectsBegin?: boolean;
 }
 
-type Options = RouteSettings & Running & { readonly principal: unknown; readonly fingerprint?: unknown };
+type Options = RouteSettings &
+  Running & {
+    readonly principal: unknown;
+    readonly fingerprint?: unknown;
+    readonly authorizeReplay?: unknown;
+  };
 
 /** Refuses options that contradict each other or the store, when the route is made. */
 export function refuseImpossible<Tx, Settles extends Settling>(
@@ -30,6 +35,9 @@ export function refuseImpossible<Tx, Settles extends Settling>(
     refuse("principal", "must be a function that tells whose key it is, from the request");
   if (fingerprint !== undefined && typeof fingerprint !== "function")
     refuse("fingerprint", "must be a function that says what stands for the body of a request");
+  const { authorizeReplay } = options;
+  if (authorizeReplay !== undefined && typeof authorizeReplay !== "function")
+    refuse("authorizeReplay", "must be a function of a record and a request");
   if (effects !== undefined && effects !== "transaction" && effects !== "declared")
     refuse("effects", 'must be "transaction", "declared" or left out');
   if (commits !== undefined && commits !== "one" && commits !== "two")

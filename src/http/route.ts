@@ -1,8 +1,7 @@
 import { ABORTING, addSignal } from "../engine/aborting.ts";
-import type { Attempt } from "../engine/attempt.ts";
 import type { BeginRequest, Commits } from "../engine/begin.ts";
-import type { Context } from "../engine/context.ts";
 import type { Engine } from "../engine/engine.ts";
+import type { Executed } from "../engine/execute.ts";
 import { addNumber, NUMBERED } from "../engine/numbered.ts";
 import type { OperationRoute } from "../engine/operation.ts";
 import { declareRoute } from "../engine/protected-route.ts";
@@ -10,11 +9,12 @@ import type { Awaitable, Settling } from "../engine/returned.ts";
 import type { StepDefinitions } from "../engine/step-definitions.ts";
 import { ConfigurationError } from "../errors.ts";
 import { type AttemptDoors, type DoorUse, doorsOf } from "./attempt-doors.ts";
-import { type Exchange, type Header, STATUS_HEADER } from "./exchange.ts";
-import { createGuard, type Guard, type RouteSettings } from "./guard.ts";
+import { type Authorise, type AuthorizeReplay, authorising, type ReplayView } from "./authorising.ts";
+import { type Exchange, type Header, type Reply, STATUS_HEADER } from "./exchange.ts";
+import { type Caller, createGuard, type Guard, type RouteSettings } from "./guard.ts";
 import { observed } from "./observe.ts";
 import { type Outgoing, replied } from "./outgoing.ts";
-import { replyToExecuted } from "./replies.ts";
+import { recordOf, replyToExecuted } from "./replies.ts";
 import { respond, type Work } from "./responder.ts";
 import { servedAsResponse } from "./response-host.ts";
 import { describedBy, type Running, refuseImpossible, stepsFor } from "./route-options.ts";
@@ -35,6 +35,11 @@ export interface RouteOptions<HostRequest> extends RouteSettings {
    * or bytes, or a promise of them. The body is left to the handler then, unread. Nothing, and it stands for itself.
    */
   readonly fingerprint?: (request: HostRequest) => unknown;
+  /**
+   * Asked before a copy is told anything of the record of its key, its kept answer most of all: for permissions on single
+   * objects that may have been taken away since. No is 403; a throw is 500, and tells nothing.
+   */
+  readonly authorizeReplay?: AuthorizeReplay<HostRequest>;
 }
 
 export type TransactionOptions<HostRequest> = RouteOptions<HostRequest> & {
@@ -177,18 +182,16 @@ export function createRoute<Tx, Settles extends Settling, HostRequest>(
 ): ServeRoute<Tx, Settles, HostRequest> {
   refuseImpossible(engine, options, operation !== null);
   const { effects = "none", commits = "two", effectsBegin = false, failOpen = false } = options;
-  const { principal, correlationId, fingerprint } = options;
+  const { authorizeReplay } = options;
   const use = { steps: stepsFor(engine, options), begins: effectsBegin };
   const named = operation === null ? options : { ...options, operation: operation.name };
   const guard = createGuard(engine.context, named);
   declareRoute(engine.routes, describedBy(options, operation?.name ?? null));
   return async (request, host) => {
-    const caller = {
-      principal: () => principal(request),
-      correlationId: () => correlationId?.(request),
-      fingerprint: () => fingerprint?.(request),
-    };
+    const caller = callerOf(options, request);
     if (options.observe === true) return await observed(engine, guard, caller, host);
+    const ask = authorizeReplay === undefined ? null : (view: ReplayView) => authorizeReplay(view, request);
+    const authorise = authorising(engine.context, ask);
     const admission = await guard.admit(host.exchange, caller);
     switch (admission.kind) {
       case "pass":
@@ -204,31 +207,54 @@ export function createRoute<Tx, Settles extends Settling, HostRequest>(
             effectsBegin,
             runsAnyway: failOpen,
           };
-          return await serve(engine, guard, { asked, use }, host);
+          return await serve(engine, guard, { asked, use, authorise }, host);
         }
-        return replied(replyToExecuted(await operation.execute(admission.request, request)));
+        return replied(await executed(await operation.execute(admission.request, request), authorise));
     }
   };
+}
+
+function callerOf<HostRequest>(
+  { principal, correlationId, fingerprint }: RouteOptions<HostRequest>,
+  request: HostRequest,
+): Caller {
+  return {
+    principal: () => principal(request),
+    correlationId: () => correlationId?.(request),
+    fingerprint: () => fingerprint?.(request),
+  };
+}
+
+async function executed(ended: Executed, authorise: Authorise): Promise<Reply> {
+  return await authorise(recordOf(ended), () => replyToExecuted(ended));
+}
+
+/** One request of a route on its way. */
+interface Serving {
+  readonly asked: BeginRequest;
+  readonly use: Omit<DoorUse, "maxRunMs">;
+  readonly authorise: Authorise;
 }
 
 async function serve<Tx, Settles extends Settling>(
   engine: Engine<Tx, Settles>,
   guard: Guard,
-  { asked, use }: { readonly asked: BeginRequest; readonly use: Omit<DoorUse, "maxRunMs"> },
+  { asked, use, authorise }: Serving,
   host: Host<Tx, Settles>,
 ): Promise<Outgoing> {
   const begun = await engine.begin(asked);
   if (begun.kind !== "proceed") {
     const reply = guard.refuse(begun);
-    return reply === null ? await failedOpen(engine, asked.operation, host) : replied(reply);
+    if (reply === null) return await failedOpen(engine, asked.operation, host);
+    return replied(await authorise(recordOf(begun), () => reply));
   }
   const { context, policy } = engine;
   const { maxRunMs = policy.requestTimeoutMs } = asked;
-  return await run({ context, guard, attempt: begun.attempt }, { ...use, maxRunMs }, host);
+  return await run({ context, guard, attempt: begun.attempt, authorise }, { ...use, maxRunMs }, host);
 }
 
 function run<Tx, Settles extends Settling>(
-  running: { readonly context: Context<Tx>; readonly guard: Guard; readonly attempt: Attempt<Tx> },
+  running: Omit<Parameters<typeof respond<Tx, Settles>>[0], "gate">,
   use: DoorUse,
   { run, answerOfError, failed }: Host<Tx, Settles>,
 ): Promise<Outgoing> {

@@ -100,3 +100,28 @@ describe.each(Object.entries(hosts))("SE-03: on %s a kept answer", (_name, host)
     expect(runs()).toBe(0);
   });
 });
+
+test("SE-03: a permission on one object is judged by the request as its host shows it", async () => {
+  const asked: string[] = [];
+  const { engine } = engineOf();
+  const onFetch = protectFetch(
+    engine,
+    { principal: () => "alice", authorizeReplay: (_record, request) => asked.push(request.url) > 0 },
+    () => new Response("made"),
+  );
+  const onHono = new Hono().post(
+    "/accounts/:id",
+    protectHono(
+      engine,
+      { principal: () => "bob", authorizeReplay: (_record, c) => asked.push(c.req.param("id") ?? "") > 0 },
+      () => new Response("made"),
+    ),
+  );
+  const request = () =>
+    new Request("http://service.test/accounts/7", { method: "POST", headers: { "Idempotency-Key": "k" } });
+  for (const _ of [1, 2]) {
+    expect((await onFetch(request())).status).toBe(200);
+    expect((await onHono.fetch(request())).status).toBe(200);
+  }
+  expect(asked).toEqual(["http://service.test/accounts/7", "7"]);
+});

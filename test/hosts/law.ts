@@ -8,6 +8,7 @@ import type { FingerprintKey } from "../../src/engine/keyring.ts";
 import type { Awaitable } from "../../src/engine/returned.ts";
 import type { Runtime } from "../../src/engine/runtime.ts";
 import type { StepDefinitions } from "../../src/engine/step-definitions.ts";
+import type { ReplayView } from "../../src/http/authorising.ts";
 import type { RouteSettings } from "../../src/http/guard.ts";
 import type { KeptAnswer } from "../../src/http/transaction-door.ts";
 import type { SeededRandom } from "../support/seed.ts";
@@ -97,10 +98,16 @@ export interface TransactionWork extends Work {
   readonly commit: (answer: AnswerInit | MakeAnswer) => Promise<KeptAnswer>;
 }
 
+/** What a route says that is the same whatever its host hands to it. */
+export interface LawSettings extends RouteSettings {
+  readonly authorizeReplay?: (record: ReplayView) => Awaitable<boolean>;
+  readonly fingerprint?: () => unknown;
+}
+
 interface RouteOf<Effects, Given, Answered> {
   readonly path: string;
   readonly effects?: Effects;
-  readonly settings?: RouteSettings & { readonly fingerprint?: () => unknown };
+  readonly settings?: LawSettings;
   /** The header `X-User`, or "alice", where nothing is said. */
   readonly principal?: (request: RequestView) => unknown;
   readonly handle: (work: Given) => Awaitable<Answered>;
@@ -116,7 +123,7 @@ export type TransactionRoute = RouteOf<"transaction", TransactionWork, KeptAnswe
 export interface OperationRoute {
   readonly path: string;
   readonly effects: "operation";
-  readonly settings?: RouteSettings;
+  readonly settings?: LawSettings;
   readonly principal?: (request: RequestView) => unknown;
   readonly perform: (work: Work) => Promise<string>;
   readonly finish: (result: string) => AnswerInit;

@@ -1,4 +1,5 @@
 import type { HostLaw } from "./law.ts";
+import { authorisingLaws } from "./laws/authorising.ts";
 import { bodyLaws } from "./laws/bodies.ts";
 import { captureLaws } from "./laws/capture.ts";
 import { claimingLaws } from "./laws/claiming.ts";
@@ -25,6 +26,7 @@ export const hostLaws: readonly HostLaw[] = [
   ...claimingLaws,
   ...keyLaws,
   ...guestLaws,
+  ...authorisingLaws,
   ...fingerprintLaws,
   ...bodyLaws,
   ...fingerprintRecordLaws,

@@ -131,6 +131,8 @@ const answers: readonly (readonly [string, Reply])[] = [
   ["loser of a doubt", replies.replyToLoser(moved("unknown"))],
   ["unkept", replies.unkept()],
   ["not performed", replies.notPerformed()],
+  ["not for this caller", replies.forbidden()],
+  ["for who knows whom", replies.unauthorised()],
   ["undone in time", replies.undoneInTime()],
   ["undone by the store", replies.undoneByStore()],
 ];

@@ -38,6 +38,7 @@ function countersIn(registry: Registry) {
       "Words of a route about an answer that could not be taken",
       "operation",
     ),
+    withheld: counter("replays_refused", "Answers that a caller might not have any more", "operation"),
     unattended: counter("no_upkeep", "Processes that claimed keys where no worker was seen"),
     failures: counter("failures", "Failures that no caller was waiting for"),
   };
@@ -68,6 +69,8 @@ function countingOf(counters: Counters, event: EngineEvent): () => void {
       return () => counters.overridden.inc({ operation: event.operation, policy: event.policy });
     case "finality_refused":
       return () => counters.unheard.inc({ operation: event.operation });
+    case "replay_refused":
+      return () => counters.withheld.inc({ operation: event.operation });
     case "no_upkeep":
       return () => counters.unattended.inc();
     case "failure":
