@@ -25,6 +25,7 @@ import { once } from "./once.ts";
 import { createOneCommitAttempt } from "./one-attempt.ts";
 import { rerunsOf } from "./override.ts";
 import { type Budget, passes } from "./retry.ts";
+import { claimedInTime, type StandingBy } from "./standing-by.ts";
 
 /** One call that wants to be safe to repeat. */
 export interface BeginRequest {
@@ -41,6 +42,8 @@ export interface BeginRequest {
   readonly effectsBegin?: boolean;
   /** How long the work may run, where that is not `requestTimeout`. */
   readonly maxRunMs?: number;
+  /** A copy waits for the end of a running request, and is not told at once that it runs (claims of their own only). */
+  readonly standBy?: StandingBy;
   /** `one`: the claim is made in the effect's own commit, and nothing stands before (effects `transaction` only). */
   readonly commits?: Commits;
   /** The execution that asks, as `RunRequest` says it. */
@@ -118,9 +121,13 @@ async function claimedBy<Tx>(
   { claiming, undo }: Claiming,
 ): Promise<Begun<Tx>> {
   const { runtime, policy, emit } = context;
-  const startedMs = runtime.monotonicMs();
+  let startedMs = 0;
+  const claim = () => {
+    startedMs = runtime.monotonicMs();
+    return claiming({ untilMs: startedMs + policy.storeTimeoutMs, tries: CLAIM_TRIES });
+  };
   try {
-    const claimed = await claiming({ untilMs: startedMs + policy.storeTimeoutMs, tries: CLAIM_TRIES });
+    const claimed = await claimedInTime(context, { asked, standBy: request.standBy }, claim);
     tellMoves(context, claimed.moved);
     for (const override of rerunsOf(request, claimed.moved)) await context.tellOverride(override);
     emit(counted(request, outcomeOf(claimed)));
@@ -212,7 +219,10 @@ function adopt<Tx>(
     record,
     startedMs,
     maxRunMs: maxRunMs ?? context.policy.requestTimeoutMs,
-    onEnded: () => context.running.delete(attempt),
+    onEnded: () => {
+      context.running.delete(attempt);
+      context.lookout.ended(record.identity);
+    },
   });
   context.running.add(attempt);
   return attempt;

@@ -4,6 +4,7 @@ import type { Disclaim } from "./disclaim.ts";
 import type { Driver } from "./driver.ts";
 import type { EngineEvent } from "./events.ts";
 import type { Keyed } from "./keyring.ts";
+import type { Lookout } from "./lookout.ts";
 import type { TellOverride } from "./override.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Watch } from "./watch.ts";
@@ -22,6 +23,8 @@ export interface Context<Tx> {
   readonly beginning: Set<Promise<unknown>>;
   readonly draining: () => boolean;
   readonly disclaim: Disclaim;
+  /** Where copies wait for the end of a running request. */
+  readonly lookout: Lookout;
   readonly watch: Watch;
   readonly tellOverride: TellOverride;
   /** Fingerprints are keyed by it where there is a secret. */

@@ -5,17 +5,21 @@ import {
   parseDuration,
   settlePolicy,
 } from "../core/policy.ts";
+import type { Identity } from "../core/record.ts";
 import { ConfigurationError } from "../errors.ts";
-import type { Settling, Store, TransactionalStore } from "../stores/store.ts";
+import type { Looked, Settling, Store, TransactionalStore } from "../stores/store.ts";
 import { askedFor, type BeginRequest, type Begun, beginOne, beginWith } from "./begin.ts";
 import { claimFlow } from "./claim.ts";
+import { read } from "./command.ts";
 import type { Context } from "./context.ts";
 import { createDisclaim } from "./disclaim.ts";
 import { createDriver } from "./driver.ts";
 import { createEvents, type Listener } from "./events.ts";
 import { type FingerprintKey, fingerprintKeyring } from "./keyring.ts";
+import { createLookout } from "./lookout.ts";
 import { createTellOverride } from "./override.ts";
 import type { ProtectedRoutes } from "./protected-route.ts";
+import { passes } from "./retry.ts";
 import type { Returned } from "./returned.ts";
 import type { TransactionAttempt, TransactionRequest } from "./run.ts";
 import { type AttemptRun, type Run, runsOf } from "./runs.ts";
@@ -95,14 +99,12 @@ export function createEngine<Tx, Settles extends Settling>(
   const parts = { store, transactions, storeTimeoutMs: policy.storeTimeoutMs, runtime, emit };
   const driver = createDriver<Tx>({ ...parts, ours: watch.ours, onLateFailure: lateFailure(emit) });
   const shared = { driver, policy, runtime, emit };
+  const lookout = createLookout({ runtime, look: lookOn(shared) });
   let draining = false;
   const context: Context<Tx> = {
     ...{ ...shared, namespace, draining: () => draining, disclaim: createDisclaim(shared) },
-    ...{
-      watch,
-      tellOverride: createTellOverride(parts),
-      keyed: fingerprintKeyring(options.fingerprintSecret),
-    },
+    ...{ lookout, watch, tellOverride: createTellOverride(parts) },
+    keyed: fingerprintKeyring(options.fingerprintSecret),
     running: new Set(),
     beginning: new Set(),
   };
@@ -116,8 +118,22 @@ export function createEngine<Tx, Settles extends Settling>(
     close: async ({ drain = 10_000 } = {}) => {
       const drainMs = durationOf("drain", drain);
       draining = true;
+      lookout.close();
       await drained(context, drainMs);
     },
+  };
+}
+
+/** A look that the store does not answer is told once, however many wait for it; the next one may find more. */
+function lookOn<Tx>({ driver, emit }: Pick<Context<Tx>, "driver" | "emit">) {
+  return async (identity: Identity): Promise<Looked | null> => {
+    try {
+      return await driver.drive(read(identity));
+    } catch (error) {
+      if (!passes(error)) throw error;
+      emit({ type: "failure", what: "waiting for the end of a running request", error });
+      return null;
+    }
   };
 }
 

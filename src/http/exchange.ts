@@ -19,6 +19,8 @@ export interface Exchange {
    * than `maxBytes` need not be read to its end: what is handed back is longer then, too.
    */
   readonly body: (maxBytes: number) => Promise<Uint8Array>;
+  /** Calls `listener` once the client is gone, at once where it is already; returns what stops the listening. */
+  readonly onHungUp: (listener: () => void) => () => void;
 }
 
 /** What a host sends: bytes that were kept, or that say why there is no answer. */

@@ -1,6 +1,6 @@
 import { ConfigurationError } from "../errors.ts";
 import type { Exchange } from "./exchange.ts";
-import { linesOf, pathOf, queryOf } from "./received.ts";
+import { linesOf, onAbort, pathOf, queryOf } from "./received.ts";
 import { type HostView, type Protect, protectOn } from "./route.ts";
 import { copiedBytes } from "./stream-bytes.ts";
 
@@ -29,6 +29,7 @@ function exchangeOf(request: Request): Exchange {
     query: queryOf(url),
     header: (name) => linesOf(headers.get(name) ?? undefined, { incoming: null, name }),
     body: (maxBytes) => bodyOf(request, maxBytes),
+    onHungUp: (listener) => onAbort(request, listener),
   };
 }
 

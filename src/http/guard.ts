@@ -1,6 +1,6 @@
 import type { OnAmbiguous } from "../core/decide.ts";
 import { checkKey, checkOperation } from "../core/key.ts";
-import { type Duration, parseDuration } from "../core/policy.ts";
+import { type Duration, type Policy, parseDuration } from "../core/policy.ts";
 import type { Answered, BeginRequest } from "../engine/begin.ts";
 import type { Context } from "../engine/context.ts";
 import { type HeaderPolicy, type HeaderSettings, headerPolicy } from "../engine/header-policy.ts";
@@ -40,6 +40,11 @@ export interface RouteSettings extends FingerprintSettings, HeaderSettings {
    * far as nothing that is proved speaks against it: neither a committed transaction nor a call in doubt is asked about.
    */
   readonly finality?: JudgeFinality;
+  /**
+   * How long a copy waits for the answer of a running request before it is told 409 `in_progress`; not at all where nothing
+   * is said. Shorter than `requestTimeout`. It holds no connection to the store, and ends when its client is gone.
+   */
+  readonly waitMs?: Duration;
   /** For work that may take longer than `requestTimeout`. */
   readonly maxRunTime?: Duration;
   /** Which methods are protected; every one that asks for a change where nothing is said. */
@@ -83,13 +88,14 @@ export interface Guard {
 
 const MIB = 1_048_576;
 
-export function createGuard<Tx>({ emit }: Context<Tx>, settings: RouteSettings): Guard {
+export function createGuard<Tx>({ emit, policy }: Context<Tx>, settings: RouteSettings): Guard {
   const { required = true, strict = false, failOpen = false, observe = false } = settings;
   const { maxRequestBytes = MIB, maxResponseBytes = MIB } = settings;
   refuseUnusable({ ...settings, maxRequestBytes, maxResponseBytes });
   const covers = coverageOf(settings);
   const rule = fingerprintRule(settings);
   const route = routeOf(settings);
+  const waitMs = waitOf(settings, policy);
   const refuse = (operation: string, code: "key_missing" | "key_invalid", detail: string): Admission => {
     emit({ type: "request", operation, outcome: code, ...(observe ? { observed: observe } : {}) });
     return { kind: "refuse", code, reply: problem(code, { detail, advice: "Nothing was done." }) };
@@ -106,12 +112,15 @@ export function createGuard<Tx>({ emit }: Context<Tx>, settings: RouteSettings):
       if (owner.kind === "guessable") return refuse(operation, "key_invalid", GUESSABLE);
       if (owner.kind === "nobody") return unresolved();
       const identity = { kind: "http", principal: owner.principal, key: parsed.key } as const;
-      const bodyRule = { rule, maxBytes: maxRequestBytes, said: caller.fingerprint };
-      const content = await contentOf(exchange, bodyRule);
+      const content = await contentOf(exchange, {
+        rule,
+        maxBytes: maxRequestBytes,
+        said: caller.fingerprint,
+      });
       if (content === null) return tooLarge(maxRequestBytes);
       const fingerprint = recognisable(rule, exchange, content);
-      const request = { identity, operation, fingerprint, ...route, ...correlation(caller) };
-      return { kind: "admit", request };
+      const told = { ...correlation(caller), ...standingBy(observe ? null : waitMs, exchange) };
+      return { kind: "admit", request: { identity, operation, fingerprint, ...route, ...told } };
     },
     refuse: (answered) => {
       if (!failOpen || answered.kind !== "store_unavailable") return replyToAnswered(answered);
@@ -161,6 +170,22 @@ function routeOf({ onAmbiguous, maxRunTime }: RouteSettings): Pick<BeginRequest,
   const run = parseDuration(maxRunTime);
   if (run.kind === "bad") throw new ConfigurationError("maxRunTime", `must be ${run.reason}`);
   return { ...said, maxRunMs: run.ms };
+}
+
+function standingBy(ms: number | null, { onHungUp }: Exchange): Pick<BeginRequest, "standBy"> {
+  return ms === null ? {} : { standBy: { ms, onHungUp } };
+}
+
+/** A proxy that gives the request up at its own limit would send the copy's copy, and never see the answer. */
+function waitOf({ waitMs }: RouteSettings, { requestTimeoutMs }: Policy): number | null {
+  if (waitMs === undefined) return null;
+  const wait = parseDuration(waitMs);
+  if (wait.kind === "bad") throw new ConfigurationError("waitMs", `must be ${wait.reason}`);
+  if (wait.ms < requestTimeoutMs) return wait.ms;
+  throw new ConfigurationError(
+    "waitMs",
+    `must be shorter than requestTimeout (${requestTimeoutMs} ms); got ${wait.ms} ms`,
+  );
 }
 
 const AMBIGUOUS: ReadonlySet<string> = new Set(["keep", "rerun", "replay"] satisfies OnAmbiguous[]);

@@ -4,7 +4,7 @@ import type { Settling } from "../engine/returned.ts";
 import { ConfigurationError } from "../errors.ts";
 import type { Exchange } from "./exchange.ts";
 import { MOUNTED } from "./mounted.ts";
-import { linesOf, queryOf } from "./received.ts";
+import { linesOf, onAbort, queryOf } from "./received.ts";
 import { servedAsResponse } from "./response-host.ts";
 import { createRoute, type HostView, type Protect, protectOn, type RouteOptions } from "./route.ts";
 import { copiedBytes } from "./stream-bytes.ts";
@@ -75,6 +75,7 @@ function exchangeOf(c: Context, pattern: string | null): Exchange {
     query: queryOf(c.req.url),
     header: (name) => linesOf(c.req.header(name), { incoming: c.env?.incoming, name }),
     body: (maxBytes) => bodyOf(c, maxBytes),
+    onHungUp: (listener) => onAbort(c.req.raw, listener),
   };
 }
 

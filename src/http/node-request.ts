@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import { Duplex } from "node:stream";
 import { ConfigurationError } from "../errors.ts";
 import type { Exchange } from "./exchange.ts";
 import { linesOf, pathOf, queryOf } from "./received.ts";
@@ -22,7 +23,18 @@ export function exchangeOf(request: NodeRequest, pattern: string | null): Exchan
       return linesOf(joined, { incoming: request, name: name.toLowerCase() });
     },
     body: (maxBytes) => bodyOf(request, maxBytes),
+    onHungUp: (listener) => {
+      const connection = connectionOf(request);
+      if (connection.destroyed) listener();
+      connection.once("close", listener);
+      return () => void connection.off("close", listener);
+    },
   };
+}
+
+/** Of HTTP/2 the one stream, whose connection may carry many. */
+function connectionOf(request: NodeRequest): Duplex {
+  return "stream" in request && request.stream instanceof Duplex ? request.stream : request.socket;
 }
 
 /** For a parser that reads before `protect`: `express.json({ verify: keepBytes })`. */

@@ -28,6 +28,13 @@ export function pathOf(url: string): string {
   );
 }
 
+/** When the client of a `Request` is gone, where its server says so. */
+export function onAbort({ signal }: Request, listener: () => void): () => void {
+  if (signal.aborted) listener();
+  signal.addEventListener("abort", listener, { once: true });
+  return () => signal.removeEventListener("abort", listener);
+}
+
 /**
  * The lines of a header. Frameworks join repeated ones with ", ", and a quoted key may hold that; Node's own request
  * still has them apart. They count as long as nothing on the way gave the request another value.

@@ -30,7 +30,7 @@ export function refuseImpossible<Tx, Settles extends Settling>(
   options: Options,
   isOperation: boolean,
 ): void {
-  const { principal, fingerprint, effects, commits, effectsBegin } = options;
+  const { principal, fingerprint, effects, commits, effectsBegin, waitMs } = options;
   if (typeof principal !== "function")
     refuse("principal", "must be a function that tells whose key it is, from the request");
   if (fingerprint !== undefined && typeof fingerprint !== "function")
@@ -44,6 +44,8 @@ export function refuseImpossible<Tx, Settles extends Settling>(
     refuse("commits", 'must be "one" or "two"');
   if (commits === "one" && effects !== "transaction")
     refuse("commits", 'can be "one" only with effects: "transaction", whose commit the claim then goes into');
+  if (commits === "one" && waitMs !== undefined)
+    refuse("waitMs", 'cannot be set with commits: "one": nothing stands that could be waited for');
   if (effectsBegin !== undefined && (effects !== undefined || isOperation))
     refuse(
       "effectsBegin",

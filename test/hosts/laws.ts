@@ -20,10 +20,12 @@ import { outageLaws } from "./laws/outages.ts";
 import { secretLaws } from "./laws/secrets.ts";
 import { streamLaws } from "./laws/streams.ts";
 import { transactionLaws } from "./laws/transactions.ts";
+import { waitingLaws } from "./laws/waiting.ts";
 
 /** What every host owes its clients, whatever the store. */
 export const hostLaws: readonly HostLaw[] = [
   ...claimingLaws,
+  ...waitingLaws,
   ...keyLaws,
   ...guestLaws,
   ...authorisingLaws,

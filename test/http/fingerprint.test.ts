@@ -24,6 +24,7 @@ function recognised(request: Request, settings: FingerprintSettings = {}) {
     ...{ method, path, query, pattern: null },
     header: (name) => [headers[name] ?? []].flat(),
     body: () => Promise.reject(new Error("The body is handed in.")),
+    onHungUp: () => () => {},
   };
   const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
   return recognisable(fingerprintRule(settings), exchange, {
@@ -38,6 +39,7 @@ function saying(value: unknown, settings: FingerprintSettings = {}) {
   const exchange: Exchange = {
     ...{ method: "POST", path: "/a", query: "", pattern: null, header: () => [] },
     body: () => Promise.reject(new Error("The body is left to the handler.")),
+    onHungUp: () => () => {},
   };
   return recognisable(fingerprintRule(settings), exchange, { kind: "said", material: { raw, canonical } });
 }
