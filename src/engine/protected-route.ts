@@ -11,6 +11,7 @@ export interface ProtectedRoute {
   readonly sharedPrincipal: string | null;
   readonly onAmbiguous: OnAmbiguous;
   readonly failOpen: boolean;
+  readonly sendUnkept: boolean;
 }
 
 /** The protected routes of an engine, each description once, however many routes it fits. */

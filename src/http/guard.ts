@@ -31,6 +31,11 @@ export interface RouteSettings extends FingerprintSettings, HeaderSettings {
   /** Runs the work unprotected when the store is out of reach, and says so in the answer. */
   readonly failOpen?: boolean;
   /**
+   * Sends an answer that could not be kept within `completionTimeout`, and says so in it. Its copies are told that nobody
+   * knows, until it is kept after all.
+   */
+  readonly sendUnkept?: boolean;
+  /**
    * What becomes of an outcome that nobody knows, by your word: `rerun` runs the work again for the next copy, `replay`
    * keeps the handler's error as the answer. Both are told to the listeners, and are written to the store's audit.
    */
@@ -80,6 +85,7 @@ export interface Guard {
   readonly keeps: HeaderPolicy;
   readonly keepsBody: boolean;
   readonly maxResponseBytes: number;
+  readonly sendsUnkept: boolean;
   /** The route's own word about its handler's answers. */
   readonly finality: JudgeFinality | null;
   /** An error whose effect nobody knows is kept as the answer. */
@@ -129,6 +135,7 @@ export function createGuard<Tx>({ emit, policy }: Context<Tx>, settings: RouteSe
     keeps: headerPolicy(settings),
     keepsBody: settings.store !== "none",
     maxResponseBytes,
+    sendsUnkept: settings.sendUnkept === true,
     finality: settings.finality ?? null,
     replaysErrors: settings.onAmbiguous === "replay",
   };

@@ -1,6 +1,6 @@
 import type { Ending } from "../core/ending.ts";
 import { type Answer, isConcluded, type KeyRecord } from "../core/record.ts";
-import { hasFinished } from "../core/step.ts";
+import { hasFinished, openMarks } from "../core/step.ts";
 import { ABORTING } from "../engine/aborting.ts";
 import type { Ended, NotOurs } from "../engine/attempt.ts";
 import { passes } from "../engine/retry.ts";
@@ -101,6 +101,7 @@ async function whole<Tx, Settles extends Settling>(
 ): Promise<Outgoing> {
   const answer = await keptAnswer(outgoing, body, running.guard);
   const ended = await conclude(running, { kind: "answered", answer }, outgoing);
+  if (ended.kind === "unkept" && sendsUnkept(running)) return { ...outgoing, body, added: [UNRECORDED] };
   if (ended.kind !== "kept") return await unable(running, ended);
   const { record } = ended;
   return isDoubted(record) ? replied(replies.inDoubt(record)) : { ...outgoing, body, added: saidOf(record) };
@@ -114,6 +115,17 @@ function isDoubted({ state, effects }: KeyRecord): boolean {
 /** Headers that tell a first answer's client what became of its key. */
 function saidOf(record: KeyRecord): readonly Header[] {
   return record.state === "unknown" ? [UNKNOWN] : replies.expires(record);
+}
+
+const UNRECORDED: Header = [STATUS_HEADER, "unrecorded"];
+
+/** The programmer's word, of an answer and not of a call in doubt; nor of one that a transaction keeps after all. */
+function sendsUnkept<Tx, Settles extends Settling>({ guard, attempt, door }: Running<Tx, Settles>): boolean {
+  return (
+    guard.sendsUnkept &&
+    openMarks(attempt.record().steps).length === 0 &&
+    door.outcome()?.kind !== "committed"
+  );
 }
 
 const UNKNOWN: Header = [STATUS_HEADER, "unknown"];

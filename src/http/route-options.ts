@@ -59,7 +59,8 @@ export function refuseImpossible<Tx, Settles extends Settling>(
 }
 
 /** What an operation says itself, and what does not fit an answer that a worker may make. */
-function refuseOfOperation({ effects, keepHeaders, dropHeaders, store, finality }: Options): void {
+function refuseOfOperation(options: Options): void {
+  const { effects, keepHeaders, dropHeaders, store, finality, sendUnkept } = options;
   if (effects === "declared") refuse("effects", "cannot be set here: an operation has its own");
   if (keepHeaders !== undefined || dropHeaders !== undefined)
     refuse(
@@ -68,6 +69,8 @@ function refuseOfOperation({ effects, keepHeaders, dropHeaders, store, finality 
     );
   if (store !== undefined)
     refuse("store", "cannot be set here: an operation's answer may be made by a worker");
+  if (sendUnkept === true)
+    refuse("sendUnkept", "cannot be true here: an operation's answer is made by the commit that keeps it");
   if (finality !== undefined)
     refuse("finality", "cannot be set here: an operation's answer may be made by a worker");
 }
@@ -101,12 +104,12 @@ function refuseUnkeyed({ effects, failOpen, required }: Options, isOperation: bo
 /** What can be told of a route to people: its choices, and no function of it. */
 export function describedBy(options: Options, operationName: string | null): ProtectedRoute {
   const { principal, effects = "none", onAmbiguous = "keep", operation = null } = options;
-  const { required = true, failOpen = false } = options;
+  const { required = true, failOpen = false, sendUnkept = false } = options;
   return {
     operation: operationName ?? operation,
     effects: operationName === null ? effects : "operation",
     sharedPrincipal: reasonOf(principal),
-    ...{ required, onAmbiguous, failOpen },
+    ...{ required, onAmbiguous, failOpen, sendUnkept },
   };
 }
 

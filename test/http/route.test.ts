@@ -72,8 +72,10 @@ describe("a route that could not keep its promises is refused when it is made", 
   });
 
   test("with what an operation, whose answer a worker may make, could not keep", () => {
-    const expected = expect.objectContaining({ field: "finality" });
-    expect(() => protect(atomic, { principal, finality: () => "completed" }, operation)).toThrow(expected);
+    const refused = (field: string) => expect.objectContaining({ field });
+    const finality = () => "completed" as const;
+    expect(() => protect(atomic, { principal, finality }, operation)).toThrow(refused("finality"));
+    expect(() => protect(atomic, { principal, sendUnkept: true }, operation)).toThrow(refused("sendUnkept"));
   });
 
   test.each([
@@ -96,7 +98,7 @@ describe("a route tells what it promises", () => {
     const guests = sharedPrincipal("checkout without login");
     for (const _ of [1, 2]) protect(engine, { principal: guests, operation: "pay", failOpen: true }, handler);
     protect(engine, { principal }, handler);
-    const said = { effects: "none", required: true, onAmbiguous: "keep", failOpen: false };
+    const said = { effects: "none", required: true, onAmbiguous: "keep", failOpen: false, sendUnkept: false };
     expect([...engine.routes.values()]).toEqual([
       { ...said, operation: "pay", sharedPrincipal: "checkout without login", failOpen: true },
       { ...said, operation: null, sharedPrincipal: null },

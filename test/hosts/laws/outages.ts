@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { until } from "../../support/processes.ts";
-import type { HostLaw, HostSubject, Route } from "../law.ts";
+import type { HostLaw, HostSubject, Route, Served } from "../law.ts";
 import { call, linesOf, send } from "../wire.ts";
 import { assertFirst, assertReplay, isReplay, json, problemOf } from "./said.ts";
 
@@ -27,6 +27,21 @@ export const outageLaws: readonly HostLaw[] = [
     id: "CL-13",
     promise: "an answer that cannot be kept is not sent; writing goes on until it is kept",
     check: unkept,
+  },
+  {
+    id: "CL-13 begun",
+    promise: "an answer whose head has left is cut before its end where it cannot be kept, sendUnkept or not",
+    check: cutOff,
+  },
+  {
+    id: "CL-13 sent",
+    promise: "sendUnkept sends what could not be kept and says so; it is kept all the same, and runs once",
+    check: sentUnkept,
+  },
+  {
+    id: "CL-13 doubt",
+    promise: "sendUnkept sends no answer while a call is in doubt",
+    check: doubtUnkept,
   },
   {
     id: "CL-13 transaction",
@@ -149,6 +164,84 @@ async function unkept(subject: HostSubject): Promise<void> {
   assert.equal(copy.status, 201);
   assert.ok(isReplay(copy));
   assert.equal(await subject.effects(key), 1);
+}
+
+async function cutOff(subject: HostSubject): Promise<void> {
+  for (const sendUnkept of [false, true]) {
+    let served: Served | null = null;
+    const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+      start: async (controller) => {
+        controller.enqueue(new TextEncoder().encode("half"));
+        await sleep(200);
+        served?.cutOff(true);
+        controller.close();
+      },
+    });
+    const route: Route = {
+      path: "/charges",
+      settings: { sendUnkept },
+      handle: ({ effect }) => {
+        effect();
+        return new Response(body, { status: 201 });
+      },
+    };
+    const site = await subject.serve({ routes: [route], policy: { completionTimeout: "300ms" } });
+    served = site;
+    const key = subject.newKey();
+    const request = { target: "/charges", ...json(key, {}) };
+    const first = await send(site.port, request);
+    assert.ok(!first.complete, `${first.status} ${first.body}`);
+    site.cutOff(false);
+    await until(async () => (await site.record(key))?.state === "completed");
+    const copy = await send(site.port, request);
+    assert.deepEqual([copy.status, copy.body.toString(), isReplay(copy)], [201, "half", true]);
+    assert.equal(await subject.effects(key), 1);
+  }
+}
+
+async function sentUnkept(subject: HostSubject): Promise<void> {
+  for (const status of [201, 402, 500]) {
+    const route: Route = {
+      path: "/charges",
+      settings: { sendUnkept: true },
+      handle: ({ effect }) => {
+        effect();
+        served.cutOff(true);
+        return new Response("made", { status, headers: { "X-Own": "1" } });
+      },
+    };
+    const served = await subject.serve({ routes: [route], policy: { completionTimeout: "300ms" } });
+    const key = subject.newKey();
+    const request = { target: "/charges", ...json(key, {}) };
+    const first = await send(served.port, request);
+    assertFirst(first, status);
+    assert.equal(first.body.toString(), "made");
+    assert.deepEqual(linesOf(first, "idempotency-status"), ["unrecorded"]);
+    assert.deepEqual([linesOf(first, "x-own"), linesOf(first, "idempotency-expires")], [["1"], []]);
+    served.cutOff(false);
+    const expected = status === 500 ? "unknown" : "completed";
+    await until(async () => (await served.record(key))?.state === expected);
+    const copy = await send(served.port, request);
+    assert.equal(isReplay(copy), status !== 500);
+    assert.equal(await subject.effects(key), 1);
+  }
+}
+
+async function doubtUnkept(subject: HostSubject): Promise<void> {
+  const route: Route = {
+    path: "/charges",
+    effects: "declared",
+    settings: { sendUnkept: true },
+    handle: async ({ step }) => {
+      await step("charge", { provider: "blind" }, () => Promise.reject(new Error("reset"))).catch(() => {});
+      served.cutOff(true);
+      return new Response("who knows", { status: 201 });
+    },
+  };
+  const served = await subject.serve({ routes: [route], policy: { completionTimeout: "300ms" } });
+  const first = await send(served.port, { target: "/charges", ...json(subject.newKey(), {}) });
+  problemOf(first, "outcome_unknown", { status: 503, retryAfter: true });
+  served.cutOff(false);
 }
 
 async function uncommitted(subject: HostSubject): Promise<void> {
