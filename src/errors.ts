@@ -16,6 +16,7 @@ export interface RegistryEntry {
 export type ErrorCode =
   | "key_missing"
   | "key_invalid"
+  | "idempotency_not_supported"
   | "request_too_large"
   | "principal_unresolved"
   | "in_progress"
@@ -52,6 +53,12 @@ export const REGISTRY: Readonly<Record<ErrorCode, RegistryEntry>> = {
     effect: "none",
   },
   key_invalid: { title: "The idempotency key cannot be used", status: 400, retry: "never", effect: "none" },
+  idempotency_not_supported: {
+    title: "This endpoint does not heed idempotency keys",
+    status: 400,
+    retry: "never",
+    effect: "none",
+  },
   request_too_large: { title: "The request is too large", status: 413, retry: "never", effect: "none" },
   principal_unresolved: {
     title: "The server could not tell whose key this is",

@@ -39,6 +39,8 @@ export interface EngineSettings extends PolicySettings {
   readonly fingerprintSecret?: readonly FingerprintKey[];
   /** Says that losing every record with the process is acceptable; production refuses such a store without it. */
   readonly allowMemoryStore?: boolean;
+  /** Refuses a request with a key, 400, where a host's `unprotected` stands; such a request runs where nothing is said. */
+  readonly rejectUnsupported?: boolean;
   /** Whether this is production; `NODE_ENV` where nothing is said. */
   readonly production?: boolean;
   /** This process's clock and randomness, for tests. */
@@ -75,6 +77,8 @@ export interface Engine<Tx = never, Settles extends Settling = Settling> {
   readonly settlers: Map<string, Settler<Tx>>;
   /** The external effects of routes and functions with `effects: "declared"`, by the operation's name. */
   readonly steps: Map<string, ReadonlyMap<string, DeclaredStep>>;
+  /** Whether a key is refused where nothing heeds it. */
+  readonly rejectUnsupported: boolean;
   /** What is protected in this process, and how. */
   readonly routes: ProtectedRoutes;
   /** For the parts of Oncekey that stand on an engine. */
@@ -91,6 +95,7 @@ export function createEngine<Tx, Settles extends Settling>(
   options: EngineSettings & { readonly store: Store | TransactionalStore<Tx, Settles> },
 ): Engine<Tx, Settles> {
   const { store, namespace = "", listeners = [], runtime = nodeRuntime() } = options;
+  const { rejectUnsupported = false } = options;
   refuseVolatile(options);
   const policy = policyOf(options);
   const { emit, subscribe } = createEvents(listeners);
@@ -114,7 +119,7 @@ export function createEngine<Tx, Settles extends Settling>(
     ...{ store, transactions, policy, context, begin },
     ...runsOf<Tx, Settles>(context, begin, { transactions, steps }),
     ...{ subscribe, watch: watch.watch },
-    ...{ settlers: new Map(), steps, routes: new Map() },
+    ...{ settlers: new Map(), steps, routes: new Map(), rejectUnsupported },
     close: async ({ drain = 10_000 } = {}) => {
       const drainMs = durationOf("drain", drain);
       draining = true;
@@ -164,7 +169,18 @@ async function drained<Tx>({ running, beginning, runtime }: Context<Tx>, drainMs
 const DRAIN_POLL_MS = 20;
 
 function policyOf(options: EngineSettings): Policy {
-  const { namespace, listeners, fingerprintSecret, allowMemoryStore, production, runtime, ...rest } = options;
+  const {
+    namespace,
+    listeners,
+    fingerprintSecret,
+    allowMemoryStore,
+    production,
+    runtime,
+    rejectUnsupported,
+    ...rest
+  } = options;
+  if (rejectUnsupported !== undefined && typeof rejectUnsupported !== "boolean")
+    throw new ConfigurationError("rejectUnsupported", "must be true or false");
   const settings: PolicySettings & { store?: unknown } = rest;
   const { store, ...durations } = settings;
   const settled = settlePolicy(durations);

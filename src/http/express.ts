@@ -3,6 +3,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { OperationRoute } from "../engine/operation.ts";
 import type { Settling } from "../engine/returned.ts";
 import { MOUNTED } from "./mounted.ts";
+import { putAtHead } from "./node-head.ts";
 import { exchangeOf, type NodeRequest } from "./node-request.ts";
 import { createNodeRoute, type Next, sidesOf, untilEnded } from "./node-route.ts";
 import { sendReply } from "./node-send.ts";
@@ -17,6 +18,7 @@ import type {
   TransactionOptions,
 } from "./route.ts";
 import type { Running } from "./route-options.ts";
+import { unsupportedOn } from "./unsupported.ts";
 
 export { keepBytes } from "./node-request.ts";
 
@@ -123,6 +125,22 @@ export function idempotency<
     { ...MOUNTED, ...options },
     (_request, _response, next) => next(),
   );
+}
+
+/**
+ * For what stands without `protect`: `app.use(unprotected(engine))` behind the protected routes and before all others. A
+ * request with a key is refused there, or its answer says `Idempotency-Status: off`, by the engine's `rejectUnsupported`.
+ */
+export function unprotected<Tx, Settles extends Settling>(
+  engine: Engine<Tx, Settles>,
+): Middleware<ExpressRequest, ServerResponse> {
+  const judge = unsupportedOn(engine);
+  return (request, response, next) => {
+    const judged = judge(request, exchangeOf(request, patternOf(request)));
+    if (judged.kind === "refuse") return sendReply(response, judged.outgoing);
+    if (judged.kind === "off") putAtHead(response, judged.added);
+    next();
+  };
 }
 
 /** What Express matched, mounts included; a mounted middleware has matched nothing yet. */

@@ -4,6 +4,7 @@ import type { OperationRoute } from "../engine/operation.ts";
 import type { Settling } from "../engine/returned.ts";
 import { KEY_HEADER } from "./exchange.ts";
 import { answerBy, type FastifyReply, type FastifyRequest, linesOf, waitFor } from "./fastify-reply.ts";
+import { coverageOf } from "./guard.ts";
 import { MOUNTED } from "./mounted.ts";
 import { exchangeOf } from "./node-request.ts";
 import { createNodeRoute, sidesOf } from "./node-route.ts";
@@ -18,6 +19,7 @@ import type {
   TransactionOptions,
 } from "./route.ts";
 import type { Running } from "./route-options.ts";
+import { unsupportedOn } from "./unsupported.ts";
 
 export type { FastifyReply, FastifyRequest } from "./fastify-reply.ts";
 
@@ -76,7 +78,7 @@ export function protect<Tx, Settles extends Settling>(
 ): RouteHandler<FastifyRequest, FastifyReply> {
   const { run, operation } = sidesOf(handler);
   const serve = createNodeRoute(engine, options, operation);
-  return async (request, reply) => {
+  const served: RouteHandler<FastifyRequest, FastifyReply> = async (request, reply) => {
     const exchange = exchangeOf(request.raw, request.routeOptions.url ?? null);
     const before = linesOf(reply);
     const call = { exchange, response: reply.raw, returns: true, before };
@@ -97,7 +99,12 @@ export function protect<Tx, Settles extends Settling>(
         throw handover.error;
     }
   };
+  COVERED.set(served, coverageOf(options));
+  return served;
 }
+
+/** Which methods a handler of ours protects. */
+const COVERED = new WeakMap<object, (method: string) => boolean>();
 
 /** Keeps the bytes of a body that Fastify is about to parse: `app.addHook("preParsing", rawBody)`. */
 export function rawBody(
@@ -125,9 +132,10 @@ export function rawBody(
   done(null, payload.pipe(tap));
 }
 
-/** What of an application the global mount needs. */
+/** What of an application the global mount needs; by methods, so that Fastify's own overloads fit. */
 interface Application {
-  readonly addHook: (name: "preParsing" | "onRoute", hook: (...given: never) => unknown) => unknown;
+  addHook(name: "preParsing", hook: (...given: never) => unknown): unknown;
+  addHook(name: "onRoute", hook: (...given: never) => unknown): unknown;
 }
 
 /** Protects every POST and PATCH that brings a key, of routes added after it: `await app.register(idempotency(engine, { principal }))`. */
@@ -143,5 +151,31 @@ export function idempotency<Tx, Settles extends Settling, Request extends Fastif
     done();
   };
   // Fastify's own word for a plugin that works on the application that it is registered on.
+  return Object.assign(plugin, { [Symbol.for("skip-override")]: true });
+}
+
+/**
+ * For what stands without `protect`: `await app.register(unprotected(engine))` before the routes, whatever their order. A
+ * request with a key is refused there, or its answer says `Idempotency-Status: off`, by the engine's `rejectUnsupported`.
+ */
+export function unprotected<Tx, Settles extends Settling>(
+  engine: Engine<Tx, Settles>,
+): (app: Application, settings: unknown, done: () => void) => void {
+  const judge = unsupportedOn(engine);
+  const plugin = (app: Application, _settings: unknown, done: () => void) => {
+    app.addHook("onRoute", (route: { readonly handler: object; preHandler?: unknown }) => {
+      const refuse = (request: FastifyRequest, reply: FastifyReply, go: () => void) => {
+        const exchange = exchangeOf(request.raw, request.routeOptions.url ?? null);
+        // Asked now and not earlier: a mount may have wrapped the handler since.
+        if (COVERED.get(route.handler)?.(exchange.method) === true) return go();
+        const judged = judge(request, exchange);
+        if (judged.kind === "refuse") return void answerBy(reply, linesOf(reply), judged.outgoing);
+        if (judged.kind === "off") for (const [name, value] of judged.added) reply.header(name, value);
+        go();
+      };
+      route.preHandler = [route.preHandler ?? [], refuse].flat();
+    });
+    done();
+  };
   return Object.assign(plugin, { [Symbol.for("skip-override")]: true });
 }

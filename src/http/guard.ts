@@ -118,23 +118,17 @@ export function createGuard<Tx>({ emit, policy }: Context<Tx>, settings: RouteSe
       if (owner.kind === "guessable") return refuse(operation, "key_invalid", GUESSABLE);
       if (owner.kind === "nobody") return unresolved();
       const identity = { kind: "http", principal: owner.principal, key: parsed.key } as const;
-      const content = await contentOf(exchange, {
-        rule,
-        maxBytes: maxRequestBytes,
-        said: caller.fingerprint,
-      });
+      const bodyRule = { rule, maxBytes: maxRequestBytes, said: caller.fingerprint };
+      const content = await contentOf(exchange, bodyRule);
       if (content === null) return tooLarge(maxRequestBytes);
       const fingerprint = recognisable(rule, exchange, content);
       const told = { ...correlation(caller), ...standingBy(observe ? null : waitMs, exchange) };
       return { kind: "admit", request: { identity, operation, fingerprint, ...route, ...told } };
     },
-    refuse: (answered) => {
-      if (!failOpen || answered.kind !== "store_unavailable") return replyToAnswered(answered);
-      return null;
-    },
-    keeps: headerPolicy(settings),
+    refuse: (answered) =>
+      failOpen && answered.kind === "store_unavailable" ? null : replyToAnswered(answered),
+    ...{ keeps: headerPolicy(settings), maxResponseBytes },
     keepsBody: settings.store !== "none",
-    maxResponseBytes,
     sendsUnkept: settings.sendUnkept === true,
     finality: settings.finality ?? null,
     replaysErrors: settings.onAmbiguous === "replay",
@@ -145,7 +139,7 @@ const MISSING =
   "Send a header Idempotency-Key with a value that is new for every new request and the same for every retry.";
 
 /** Safe methods ask for no change, and are not protected whatever a route says. */
-function coverageOf({ methods }: RouteSettings): (method: string) => boolean {
+export function coverageOf({ methods }: RouteSettings): (method: string) => boolean {
   const named = methods?.map((method) => method.toUpperCase());
   return (method) => !isSafe(method) && (named === undefined || named.includes(method.toUpperCase()));
 }

@@ -1,13 +1,15 @@
-import type { Context } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
 import type { Engine } from "../engine/engine.ts";
 import type { Settling } from "../engine/returned.ts";
 import { ConfigurationError } from "../errors.ts";
 import type { Exchange } from "./exchange.ts";
 import { MOUNTED } from "./mounted.ts";
 import { linesOf, onAbort, queryOf } from "./received.ts";
+import { toResponse } from "./response.ts";
 import { servedAsResponse } from "./response-host.ts";
 import { createRoute, type HostView, type Protect, protectOn, type RouteOptions } from "./route.ts";
 import { copiedBytes } from "./stream-bytes.ts";
+import { unsupportedOn } from "./unsupported.ts";
 
 /**
  * Makes a Hono route safe to send twice: one run, and its own answer to every later copy of the request. The handler
@@ -51,6 +53,21 @@ function mountedViewOf(c: Context): HostView {
       for (const [name, value] of added) c.res.headers.set(name, value);
       return c.res;
     },
+  };
+}
+
+/**
+ * For what stands without `protect`: `app.use(unprotected(engine))` behind the protected routes and before all others. A
+ * request with a key is refused there, or its answer says `Idempotency-Status: off`, by the engine's `rejectUnsupported`.
+ */
+export function unprotected<Tx, Settles extends Settling>(engine: Engine<Tx, Settles>): MiddlewareHandler {
+  const judge = unsupportedOn(engine);
+  return async (c, next) => {
+    const judged = judge(c, exchangeOf(c, null)); // what is matched is this middleware
+    if (judged.kind === "refuse") return toResponse(judged.outgoing);
+    await next();
+    if (judged.kind === "off") for (const [name, value] of judged.added) c.header(name, value);
+    return;
   };
 }
 

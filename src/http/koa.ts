@@ -4,6 +4,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { OperationRoute } from "../engine/operation.ts";
 import type { Settling } from "../engine/returned.ts";
 import { MOUNTED } from "./mounted.ts";
+import { putAtHead } from "./node-head.ts";
 import { exchangeOf, type NodeRequest } from "./node-request.ts";
 import { createNodeRoute, sidesOf } from "./node-route.ts";
 import { isBodyless, type Outgoing } from "./outgoing.ts";
@@ -18,6 +19,7 @@ import type {
   TransactionOptions,
 } from "./route.ts";
 import type { Running } from "./route-options.ts";
+import { unsupportedOn } from "./unsupported.ts";
 
 /** What of Koa's context a route is told and answered by. */
 export interface KoaContext {
@@ -95,6 +97,22 @@ export function idempotency<Tx, Settles extends Settling, Context extends KoaCon
   options: RouteOptions<Context>,
 ): Middleware<Context> {
   return protect<Tx, Settles, Context>(engine, { ...MOUNTED, ...options }, (_context, next) => next());
+}
+
+/**
+ * For what stands without `protect`: `app.use(unprotected(engine))` behind the protected routes and before all others. A
+ * request with a key is refused there, or its answer says `Idempotency-Status: off`, by the engine's `rejectUnsupported`.
+ */
+export function unprotected<Tx, Settles extends Settling, Context extends KoaContext = KoaContext>(
+  engine: Engine<Tx, Settles>,
+): Middleware<Context> {
+  const judge = unsupportedOn(engine);
+  return async (context, next) => {
+    const judged = judge(context, exchangeOf(context.req, patternOf(context)));
+    if (judged.kind === "refuse") return answer(context, judged.outgoing);
+    if (judged.kind === "off") putAtHead(context.res, judged.added);
+    await next();
+  };
 }
 
 /** Koa leaves a response open for ever whose body has failed half way. */

@@ -2,6 +2,7 @@ import { type ServerResponse, STATUS_CODES } from "node:http";
 import type { Engine } from "../engine/engine.ts";
 import type { OperationRoute } from "../engine/operation.ts";
 import type { Settling } from "../engine/returned.ts";
+import { putAtHead } from "./node-head.ts";
 import { statusOf } from "./node-host.ts";
 import { exchangeOf, type NodeRequest } from "./node-request.ts";
 import { createNodeRoute, sidesOf, untilEnded } from "./node-route.ts";
@@ -18,6 +19,7 @@ import type {
   TransactionOptions,
 } from "./route.ts";
 import type { Running } from "./route-options.ts";
+import { unsupportedOn } from "./unsupported.ts";
 
 export { keepBytes, type NodeRequest } from "./node-request.ts";
 
@@ -98,6 +100,25 @@ export function protect<Tx, Settles extends Settling>(
         });
         return sendError(response, handover.error);
     }
+  };
+}
+
+/** For a listener that stands without `protect`: a request with a key is refused, or its answer says that it is `off`. */
+export function unprotected<
+  Tx,
+  Settles extends Settling,
+  Request extends NodeRequest = NodeRequest,
+  Response extends ServerResponse = ServerResponse,
+>(
+  engine: Engine<Tx, Settles>,
+  listener: (request: Request, response: Response) => unknown,
+): (request: Request, response: Response) => unknown {
+  const judge = unsupportedOn(engine);
+  return (request, response) => {
+    const judged = judge(request, exchangeOf(request, null));
+    if (judged.kind === "refuse") return sendReply(response, judged.outgoing);
+    if (judged.kind === "off") putAtHead(response, judged.added);
+    return listener(request, response);
   };
 }
 

@@ -59,6 +59,13 @@ export function recordOf(answered: Answered | Executed): KeyRecord | null {
   }
 }
 
+/** A key where nothing would heed it: rather refused than taken in silence. */
+export function notSupported(): Reply {
+  const detail =
+    "A key counts for nothing here, and this server refuses it rather than run the request without protection.";
+  return problem("idempotency_not_supported", { detail, advice: "Nothing was done." });
+}
+
 /** The caller may not be told what stands under its own key, whoever it was that said so. */
 export function forbidden(): Reply {
   return problem("replay_forbidden", { detail: "Nothing was run for this request." });

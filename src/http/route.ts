@@ -20,6 +20,7 @@ import { servedAsResponse } from "./response-host.ts";
 import { describedBy, type Running, refuseImpossible, stepsFor } from "./route-options.ts";
 import type { KeptAnswer, RouteTransaction } from "./transaction-door.ts";
 import { withoutAttempt } from "./unprotected.ts";
+import { take } from "./unsupported.ts";
 
 /** A protected route's options; `HostRequest` is what the host hands to handlers. */
 export interface RouteOptions<HostRequest> extends RouteSettings {
@@ -193,6 +194,7 @@ export function createRoute<Tx, Settles extends Settling, HostRequest>(
     const ask = authorizeReplay === undefined ? null : (view: ReplayView) => authorizeReplay(view, request);
     const authorise = authorising(engine.context, ask);
     const admission = await guard.admit(host.exchange, caller);
+    if (admission.kind !== "pass") take(request);
     switch (admission.kind) {
       case "pass":
         return await host.unprotected(withoutAttempt(), []);

@@ -131,6 +131,7 @@ const answers: readonly (readonly [string, Reply])[] = [
   ["loser of a doubt", replies.replyToLoser(moved("unknown"))],
   ["unkept", replies.unkept()],
   ["not performed", replies.notPerformed()],
+  ["no keys here", replies.notSupported()],
   ["not for this caller", replies.forbidden()],
   ["for who knows whom", replies.unauthorised()],
   ["undone in time", replies.undoneInTime()],
