@@ -56,7 +56,7 @@ export function ownerOf(given: unknown, key: string): Owner {
 }
 
 /** 128 bits where each character has at least four, as a hexadecimal digit has. */
-const SHORTEST_SHARED_KEY = 32;
+export const SHORTEST_SHARED_KEY = 32;
 
 export const GUESSABLE: string = `Callers are not known here, so a key must be one that nobody can guess: take at least ${SHORTEST_SHARED_KEY} characters at random, such as a UUID.`;
 

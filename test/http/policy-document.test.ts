@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { createEngine } from "../../src/engine/engine.ts";
 import { ConfigurationError, REGISTRY } from "../../src/errors.ts";
 import { protect } from "../../src/http/fetch.ts";
+import { sharedPrincipal } from "../../src/http/guests.ts";
 import { type PolicyDocument, policyDocument } from "../../src/http/policy/document.ts";
 import { openApiOf } from "../../src/http/policy/openapi.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
@@ -117,6 +118,21 @@ describe("the policy document", () => {
     });
     expect(page).toContain("a repeated request hears `response_not_stored` and the status: 200–400");
     expect(page).not.toContain("kept and repeated");
+  });
+
+  test("tells of a route's own words: its guests, its permissions and its judgement", () => {
+    const options = {
+      principal: sharedPrincipal("checkout without login"),
+      authorizeReplay: () => true,
+      finality: () => "completed" as const,
+    };
+    const { page } = policyDocument(engine, { routes: [{ method: "POST", path: "/checkouts", options }] });
+    expect(page).toMatch(/At `POST \/checkouts` \(checkout without login\).* at least 32 characters/);
+    expect(page).toContain("the route may judge an answer otherwise");
+    for (const code of ["replay_forbidden", "authorization_failed"]) {
+      expect(page).toContain(`| \`${code}\` |`);
+      expect(made().page).not.toContain(code);
+    }
   });
 
   test("says nothing twice of routes with the same rule, and changes with the configuration", () => {

@@ -1,5 +1,6 @@
 import type { Policy } from "../../core/policy.ts";
 import { type ErrorCode, REGISTRY } from "../../errors.ts";
+import { reasonOf, SHORTEST_SHARED_KEY } from "../guests.ts";
 import { fatesOf, inWords, type PolicyRoute, problemsAt, sameness } from "./rules.ts";
 
 /** The page for the people who call the routes, in Markdown. */
@@ -22,6 +23,11 @@ function keyRules(routes: readonly PolicyRoute[]): string {
   const lines = [
     "The key is sent in the header `Idempotency-Key`, once per request: 1 to 255 characters of printable ASCII, bare or in double quotes (RFC 9651). A key with a comma or a quote in it must be quoted.",
     "Make a new key for every new request, a random UUID for instance, and keep it until you have an answer that is final. Upper and lower case are two keys. A key is yours alone: another caller may use the same one, and neither learns of the other.",
+    ...routes.flatMap(({ method, path, options: { principal } }) => {
+      const reason = reasonOf(principal);
+      const guests = `callers are not known, who share their keys: take at least ${SHORTEST_SHARED_KEY} characters at random`;
+      return reason === null ? [] : [`- At \`${method} ${path}\` (${reason}) ${guests}.`];
+    }),
     ...routes.map(({ method, path, options: { required = true, strict = false } }) => {
       const need = required ? "must have a key" : "may have a key; without one it is not protected";
       return `- \`${method} ${path}\` ${need}${strict ? ", in double quotes" : ""}.`;
@@ -56,7 +62,8 @@ function fates(route: PolicyRoute): string {
       ? []
       : [`the outcome is unknown, a repeated request is told so: ${found.unknown}`]),
   ];
-  return `${said.join("; ")}.`;
+  const own = route.options.finality === undefined ? "" : "; the route may judge an answer otherwise";
+  return `${said.join("; ")}${own}.`;
 }
 
 const ERRORS =

@@ -12,7 +12,12 @@ export interface PolicyRoute {
   /** As OpenAPI writes it: `/payments/{id}/refunds`. */
   readonly path: string;
   /** The options that were handed to `protect`. */
-  readonly options: RouteSettings & Running & { readonly fingerprint?: unknown };
+  readonly options: RouteSettings &
+    Running & {
+      readonly principal?: unknown;
+      readonly fingerprint?: unknown;
+      readonly authorizeReplay?: unknown;
+    };
   /** Whether an operation stands behind the route, and no handler. */
   readonly isOperation?: boolean;
 }
@@ -42,11 +47,12 @@ const ALSO_WITH: Partial<Readonly<Record<ErrorCode, readonly number[]>>> = {
 
 /** Which problems a client may meet at a route beside the handler's own answers, by their status. */
 export function problemsAt(route: PolicyRoute): ReadonlyMap<number, readonly ErrorCode[]> {
-  const { required = true, effects } = route.options;
+  const { required = true, effects, authorizeReplay } = route.options;
   const codes: readonly ErrorCode[] = [
     ...(required ? (["key_missing"] as const) : []),
     ...ALWAYS,
     ...(effects === "declared" ? (["unfinished"] as const) : []),
+    ...(authorizeReplay === undefined ? [] : (["replay_forbidden", "authorization_failed"] as const)),
   ];
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of codes)
