@@ -83,6 +83,10 @@ export function protect<Tx, Settles extends Settling>(
     const before = linesOf(reply);
     const call = { exchange, response: reply.raw, returns: true, before };
     const handover = await serve(request, call, async (context, ended) => {
+      if (ended === null) {
+        const returned = run(request, reply, context);
+        return returned === undefined ? reply : returned; // it answers by the reply, which tells when it has
+      }
       waitFor(reply, ended);
       const returned = run(request, reply, context);
       if (returned === undefined) await ended; // it answers by the reply, whenever it likes

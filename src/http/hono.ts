@@ -1,5 +1,6 @@
 import type { Context, MiddlewareHandler } from "hono";
 import type { Engine } from "../engine/engine.ts";
+import { RESERVED_HEADERS } from "../engine/header-policy.ts";
 import type { Settling } from "../engine/returned.ts";
 import { ConfigurationError } from "../errors.ts";
 import type { Exchange } from "./exchange.ts";
@@ -50,6 +51,7 @@ function mountedViewOf(c: Context): HostView {
     answerOfError: (error) => (error === c.error && isHttpError(error) ? c.res : null),
     failed: async (error, added) => {
       if (error !== c.error) throw error;
+      for (const name of RESERVED_HEADERS) c.res.headers.delete(name);
       for (const [name, value] of added) c.res.headers.set(name, value);
       return c.res;
     },
@@ -76,6 +78,7 @@ function viewOf(c: Context): HostView {
     exchange: exchangeOf(c, c.req.routePath),
     answerOfError: (error) => (isHttpError(error) ? asHonoSends(c, error.getResponse()) : null),
     failed: async (error, added) => {
+      for (const name of RESERVED_HEADERS) c.header(name, undefined);
       // On the context's own response, which Hono merges into whatever its error handler answers.
       for (const [name, value] of added) c.res.headers.set(name, value);
       throw error;

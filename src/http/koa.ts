@@ -4,7 +4,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { OperationRoute } from "../engine/operation.ts";
 import type { Settling } from "../engine/returned.ts";
 import { MOUNTED } from "./mounted.ts";
-import { putAtHead } from "./node-head.ts";
+import { byName, putAtHead } from "./node-head.ts";
 import { exchangeOf, type NodeRequest } from "./node-request.ts";
 import { createNodeRoute, sidesOf } from "./node-route.ts";
 import { isBodyless, type Outgoing } from "./outgoing.ts";
@@ -29,9 +29,9 @@ export interface KoaContext {
   readonly _matchedRoute?: unknown;
   status: number;
   body?: unknown;
+  respond?: boolean | undefined;
   readonly set: (name: string, value: string | string[]) => void;
   readonly remove: (name: string) => void;
-  readonly append: (name: string, value: string | string[]) => void;
 }
 
 type Next = () => Promise<unknown>;
@@ -126,8 +126,12 @@ function answer(context: KoaContext, { status, headers, body, added }: Outgoing)
   context.body = isBodyless(status) || !(body instanceof Uint8Array) ? null : Buffer.from(body);
   context.status = status; // a body of nothing has made it 204
   context.remove("content-type"); // guessed from the body
-  for (const name of new Set(headers.map(([each]) => each))) context.remove(name);
-  for (const [name, value] of [...headers, ...added]) context.append(name, value);
+  for (const { name, values } of byName([...headers, ...added]).values()) {
+    const [only = ""] = values;
+    context.set(name, values.length === 1 ? only : [...values]);
+  }
+  // A handler that had said that it answers by `ctx.res` does not any more.
+  context.respond = true;
 }
 
 function patternOf({ _matchedRoute }: KoaContext): string | null {

@@ -24,7 +24,7 @@ export function protectedBy(
     const { request, call, sending, answer } = exchangeNow(); // with the headers that others have set by now
     let running: Promise<unknown> | null = null;
     const handover = await serve(request, call, (attempt, ended) => {
-      if (isCaptured(call.response)) sending(ended);
+      if (ended !== null) sending(ended);
       running = run(attempt).then((value) => breakingWith(value, call.response));
       return running;
     });

@@ -74,6 +74,7 @@ export function capture(
     },
     forget: () => {
       state.head = null;
+      Object.assign(response, state.before);
     },
   };
 }

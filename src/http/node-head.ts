@@ -6,6 +6,7 @@ import {
   validateHeaderValue,
 } from "node:http";
 import { Socket } from "node:net";
+import { RESERVED_HEADERS } from "../engine/header-policy.ts";
 import type { Header } from "./exchange.ts";
 
 /** The head of an answer that nothing may change any more. */
@@ -104,15 +105,31 @@ export function putLines(response: ServerResponse, lines: readonly Header[]): vo
   }
 }
 
-/** Puts headers on whatever head leaves, although its maker may clear what was set before. */
+/** Puts headers of ours on whatever head leaves, although its maker may clear or replace what was set before. */
 export function putAtHead(response: ServerResponse, lines: readonly Header[]): void {
   const { writeHead } = response;
   const value = (...given: readonly unknown[]): unknown => {
-    if (!response.headersSent) putLines(response, lines);
-    return Reflect.apply(writeHead, response, given);
+    if (response.headersSent) return Reflect.apply(writeHead, response, given);
+    for (const name of RESERVED_HEADERS) response.removeHeader(name);
+    putLines(response, lines);
+    return Reflect.apply(writeHead, response, given.map(withoutReserved));
   };
   if (lines.length > 0)
     Object.defineProperty(response, "writeHead", { value, configurable: true, writable: true });
+}
+
+/** What `writeHead` is given, without what only we say. */
+function withoutReserved(given: unknown): unknown {
+  if (Array.isArray(given)) return given.filter((_, at) => !RESERVED_HEADERS.includes(nameAt(given, at)));
+  if (typeof given !== "object" || given === null) return given;
+  return Object.fromEntries(
+    Object.entries(given).filter(([name]) => !RESERVED_HEADERS.includes(name.toLowerCase())),
+  );
+}
+
+/** Names and values take turns. */
+function nameAt(list: readonly unknown[], at: number): string {
+  return String(list[at - (at % 2)]).toLowerCase();
 }
 
 /** The lines whose names had other values, or none, before: what an outer layer says it says again to every copy. */

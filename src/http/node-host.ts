@@ -22,8 +22,8 @@ export type Handover =
 export interface NodeCall<Tx, Settles extends Settling> {
   readonly exchange: Exchange;
   readonly response: ServerResponse;
-  /** Runs the handler; `ended` settles once something has ended the response. */
-  readonly handle: (context: RouteContext<Tx, Settles>, ended: Promise<void>) => unknown;
+  /** Runs the handler; `ended` settles once something has ended the response, `null` where nobody waits for that. */
+  readonly handle: (context: RouteContext<Tx, Settles>, ended: Promise<void> | null) => unknown;
   /** Takes an error that nobody can answer any more. */
   readonly tell: (error: unknown) => void;
   /** Whether an answer is made of what the handler returns, and not by the handler itself. */
@@ -79,6 +79,7 @@ function hostOf<Tx, Settles extends Settling>(
     },
     failed: async (error, added) => {
       const { captured, handed } = course;
+      captured?.forget();
       captured?.native.release(added);
       if (handed && captured !== null) failLate(call, captured, error);
       else course.hand({ kind: "threw", error });
@@ -151,7 +152,7 @@ async function bare<Tx, Settles extends Settling>(
   context: RouteContext<Tx, Settles>,
 ): Promise<Handover> {
   try {
-    return { kind: "returned", value: await handle(context, Promise.resolve()) };
+    return { kind: "returned", value: await handle(context, null) };
   } catch (error) {
     return { kind: "threw", error };
   }

@@ -16,6 +16,8 @@ export interface Given {
 /** What was given of an answer so far. */
 export interface Recording {
   head: Head | null;
+  /** What the response said before its head was fixed. */
+  before: Pick<ServerResponse, "statusCode" | "statusMessage"> | null;
   inPieces: boolean;
   /** Whether something other than the handler fixed the head, as far as can be told. */
   foreign: boolean;
@@ -30,7 +32,7 @@ export interface Recording {
 }
 
 export function newRecording(): Recording {
-  const nothing = { head: null, whole: null, inlet: null, trailers: undefined };
+  const nothing = { head: null, before: null, whole: null, inlet: null, trailers: undefined };
   return { ...nothing, inPieces: false, foreign: false, ended: false, waiting: false };
 }
 
@@ -70,6 +72,8 @@ function headOf(response: ServerResponse, state: Recording, { isOurs }: Pick<Tol
   let implying = false;
   const writeHead = (...given: readonly unknown[]) => {
     if (state.head !== null) throw headersSent("write");
+    const { statusCode, statusMessage } = response;
+    state.before = { statusCode, statusMessage };
     state.head = fixedHead(response, given);
     state.inPieces ||= !implying;
     state.foreign = !isOurs();

@@ -47,7 +47,11 @@ export function sidesOf<HostRequest>(handler: OperationRoute<HostRequest> | ((..
  * When a handler that answers by itself has ended: a promise of its own says so; one without has ended when it has ended
  * the response, or has called `next`. An error that it hands to `next` it has thrown.
  */
-export function untilEnded(ended: Promise<void>, next: Next, run: (next: Next) => unknown): Promise<unknown> {
+export function untilEnded(
+  ended: Promise<void> | null,
+  next: Next,
+  run: (next: Next) => unknown,
+): Promise<unknown> {
   return new Promise((resolve, reject) => {
     let over = false;
     const settle = (value: unknown) => {
@@ -60,6 +64,7 @@ export function untilEnded(ended: Promise<void>, next: Next, run: (next: Next) =
       settle(undefined);
     });
     if (isPromise(returned)) void returned.then(settle, reject);
+    else if (ended === null) settle(undefined);
     else void ended.then(settle);
   });
 }

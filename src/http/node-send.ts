@@ -48,6 +48,8 @@ function sendHead({ native, given }: Capture, { added, status, statusText }: Out
   if (inPieces) native.call("writeHead", status, statusText);
 }
 
+const NOTHING = new Uint8Array(0);
+
 function finish({ native, given }: Capture, last: readonly Uint8Array[]): void {
   const { trailers } = given();
   if (trailers !== undefined) native.call("addTrailers", trailers);
@@ -59,7 +61,7 @@ function finish({ native, given }: Capture, last: readonly Uint8Array[]): void {
 async function flow(captured: Capture, body: ReadableStream<Uint8Array>): Promise<void> {
   const { native } = captured;
   const reader = body.getReader();
-  native.call("flushHeaders");
+  native.call("write", NOTHING); // the head; by `flushHeaders` Node would spell it in UTF-8
   try {
     for (;;) {
       const { done, value } = await reader.read();

@@ -68,6 +68,12 @@ export const NATIVE_WAYS: readonly Way[] = [
     }
     response.end();
   }),
+  way("slow bytes under a header outside ASCII", async (response) => {
+    response.setHeader("X-Name", "caf\u00e9");
+    response.write(Buffer.from("a"));
+    await later();
+    response.end(Buffer.from("b"));
+  }),
   way("flushHeaders, then the body", async (response) => {
     response.setHeader("X-Own", "1");
     response.flushHeaders();

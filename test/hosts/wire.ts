@@ -52,7 +52,8 @@ export function linesOf({ headers }: WireAnswer, name: string): readonly string[
   return headers.filter(([each]) => each === name).map(([, value]) => value);
 }
 
-function bytesOf({ method = "POST", target, headers = [], body = "" }: WireRequest): Buffer {
+/** A request as it goes on the wire. */
+export function bytesOf({ method = "POST", target, headers = [], body = "" }: WireRequest): Buffer {
   const bytes = typeof body === "string" ? Buffer.from(body) : Buffer.from(body);
   const length: readonly HeaderLine[] = [["Content-Length", String(bytes.length)]];
   const lines = [["Host", "service.test"], ["Connection", "close"], ...headers, ...length];
