@@ -38,9 +38,12 @@ export function fixedHead(response: ServerResponse, given: readonly unknown[]): 
 function applied(response: ServerResponse, headers: unknown): readonly Header[] | null {
   if (Array.isArray(headers)) return appliedList(response, headers);
   if (typeof headers !== "object" || headers === null) return null;
-  for (const [name, value] of Object.entries(headers)) {
-    if (name !== "") response.setHeader(name, value);
-  }
+  const entries = Object.entries(headers).filter(([name]) => name !== "");
+  const names = new Set(entries.map(([name]) => name.toLowerCase()));
+  // Two spellings of one name are two lines to Node, as long as no header was set.
+  if (names.size < entries.length && response.getHeaderNames().length === 0)
+    return appliedList(response, entries.flat());
+  for (const [name, value] of entries) response.setHeader(name, value);
   return null;
 }
 

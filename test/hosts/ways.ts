@@ -38,6 +38,9 @@ export const NATIVE_WAYS: readonly Way[] = [
   way("writeHead with a flat list, repeats and all", (response) =>
     response.writeHead(201, ["Link", "<a>", "X-Own", "1", "LINK", "<b>"]).end("made"),
   ),
+  way("writeHead with two spellings of one name", (response) =>
+    response.writeHead(201, { link: "<a>", LINK: ["<b>", "<c>"], "X-Own": "1" }).end("made"),
+  ),
   way("writeHead over headers that were set", (response) => {
     response.setHeader("X-Own", "0");
     response.setHeader("X-Kept", "1");
