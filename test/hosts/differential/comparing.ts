@@ -60,7 +60,14 @@ export function assertCopyOf(
   assert.equal(shown(copy.body), shown(identityOf(first) ?? first.body));
   assert.deepEqual(keptOf(copy, { framesAnew }), keptOf(first, { framesAnew }));
   assert.deepEqual(copy.interim, []);
+  const again = copy.lines.filter(([name]) => isVolatile(name) && !OF_ANY_ANSWER.has(name.toLowerCase()));
+  assert.deepEqual(again, [], "what belonged to the first exchange is not said again");
 }
+
+/** What every answer has of its own, a copy too. */
+const OF_ANY_ANSWER: ReadonlySet<string> = new Set([
+  ...["date", "connection", "content-length", "transfer-encoding", "content-encoding", "idempotent-replayed"],
+]);
 
 function emptied(answer: RawAnswer): RawAnswer {
   const lines = answer.lines.filter(([name]) => name.toLowerCase() !== "content-type");
