@@ -49,7 +49,8 @@ function linesOf({ name, unit, cost, ratios }) {
   return ratios.map(({ of, ...ratio }, place) => [...(place === 0 ? own : ["", ""]), shown(ratio), of]);
 }
 
-function shown({ median, min, max }) {
+/** A median with both ends. */
+export function shown({ median, min, max }) {
   return `${rounded(median)} (${rounded(min)} – ${rounded(max)})`;
 }
 
@@ -58,7 +59,8 @@ function rounded(number) {
   return Math.abs(number) >= 100 ? number.toFixed(0) : number.toPrecision(3);
 }
 
-function aligned([head, ...body]) {
+/** Rows of cells as a table of Markdown. */
+export function aligned([head, ...body]) {
   const widths = head.map((_, column) => Math.max(...[head, ...body].map((cells) => cells[column].length)));
   const line = (cells) => `| ${cells.map((cell, column) => cell.padEnd(widths[column])).join(" | ")} |`;
   return [line(head), line(widths.map((width) => "-".repeat(width))), ...body.map(line)];
