@@ -1,10 +1,11 @@
 import { once } from "node:events";
+import { appendFileSync, readFileSync } from "node:fs";
 import type { ServerType } from "@hono/node-server";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Settling } from "../../src/engine/returned.ts";
 import type { Protect } from "../../src/http/route.ts";
 import type { HostUnderTest, Listening, Site, Trial } from "./harness.ts";
-import type { RequestView, Route, TransactionWork } from "./law.ts";
+import type { HostLaw, RequestView, Route, TransactionWork } from "./law.ts";
 import { hostLaws } from "./laws.ts";
 import { storesUnderHosts } from "./stores.ts";
 
@@ -13,7 +14,7 @@ export function holdToLaws(host: HostUnderTest): void {
   const stores = storesUnderHosts.filter(
     ({ name }) => host.standsOnNode !== true || name === "memory" || name === host.alsoOn,
   );
-  describe.each(stores)(`${host.name} on $name`, ({ isHere, lacks, open }) => {
+  describe.each(stores)(`${host.name} on $name`, ({ name, isHere, lacks, open }) => {
     let trial: Trial;
     beforeAll(async () => {
       if (isHere()) trial = await open(host);
@@ -21,14 +22,57 @@ export function holdToLaws(host: HostUnderTest): void {
     afterAll(() => trial?.close());
 
     const missing = [...lacks, ...host.lacks];
-    const laws = hostLaws.filter(({ needs }) => needs === undefined || !missing.includes(needs));
+    const applies = ({ needs }: HostLaw) => needs === undefined || !missing.includes(needs);
+    const laws = hostLaws.filter(applies);
+    tell(
+      host,
+      name,
+      hostLaws.filter((law) => !applies(law)),
+      "skipped",
+    );
     test.skipIf(!isHere()).each(laws.map((law) => [law.id, law.promise, law] as const))(
       "%s: %s",
       async (_id, _promise, law) => {
         await expect(trial.check(law)).resolves.toBeUndefined();
+        tell(host, name, [law], "passed");
       },
     );
   });
+
+  test(`${host.name} has its column on the page of the host laws`, () => {
+    const page = readFileSync(new URL("../../docs/reference/host-laws.md", import.meta.url), "utf8");
+    expect(hostsOf(page), "node scripts/host-laws.mjs writes the page anew").toContain(host.name);
+  });
+}
+
+/** The hosts that have a column on the page of the docs, which is made of a run of the laws. */
+export function hostsOf(page: string): readonly string[] {
+  const [, , ...hosts] = cellsOf(page.split("\n").find((line) => line.startsWith("| law ")) ?? "");
+  return hosts;
+}
+
+/** The cells of a row of Markdown. */
+export function cellsOf(row: string): readonly string[] {
+  return row
+    .split("|")
+    .slice(1, -1)
+    .map((cell) => cell.trim());
+}
+
+/** Tells `scripts/host-laws.mjs`, where that has asked for it, what came of laws. */
+function tell(
+  host: HostUnderTest,
+  store: string,
+  laws: readonly HostLaw[],
+  outcome: "passed" | "skipped",
+): void {
+  const { HOST_LAWS } = process.env;
+  if (HOST_LAWS === undefined) return;
+  for (const law of laws) {
+    const { id, promise, needs = null } = law;
+    const told = { host: host.name, store, outcome, at: hostLaws.indexOf(law), id, promise, needs };
+    appendFileSync(HOST_LAWS, `${JSON.stringify(told)}\n`);
+  }
 }
 
 export async function listening(server: ServerType): Promise<Listening> {
