@@ -15,6 +15,14 @@ import { tombstoneLaws } from "./laws/tombstone.ts";
 import { transactionLaws } from "./laws/transaction.ts";
 import type { StoreLaw } from "./subject.ts";
 
+export { checkHistory } from "./history/check.ts";
+export type {
+  History,
+  HistoryCall,
+  HistoryEffect,
+  HistoryViolation,
+  Told,
+} from "./history/history.ts";
 export type { Law } from "./law.ts";
 export { type StoreLaw, type StoreNeed, type StoreSubject, unmetNeeds } from "./subject.ts";
 

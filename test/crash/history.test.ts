@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { checkHistory } from "../../src/conformance/history/check.ts";
+import { callersView } from "./harness/history/callers.ts";
 import type { Answer, Asked, Call, History, Look, Standing, Trace } from "./harness/history/history.ts";
 import { rules, violationsOf } from "./harness/history/violations.ts";
 
@@ -115,6 +117,18 @@ describe("no violation is found in the history", () => {
     ],
   ];
   test.each(sound)("%s", (_, history) => expect(violationsOf(history)).toEqual([]));
+  test.each(sound)("%s, as its callers see it", (_, history) =>
+    expect(checkHistory(callersView(history))).toEqual([]),
+  );
+});
+
+test("what callers alone can see is found by what they saw", () => {
+  const seen = (history: History) => checkHistory(callersView(history)).map(({ guarantee }) => guarantee);
+  expect(seen({ ...good, effects: [effect, { ...effect, id: "e2" }] })).toEqual(["G1"]);
+  expect(seen({ ...good, effects: [] })).toEqual(["G4"]);
+  expect(seen({ ...good, calls: [call(done), other(done, 20)] })).toEqual(["G8"]);
+  expect(seen({ ...good, calls: [call(done), call(answer(201, "else"), 20)] })).toEqual(["G3"]);
+  expect(seen({ ...good, calls: [call(done), call(busy, 20)] })).toEqual(["G11"]);
 });
 
 /** Of each rule, histories that break it. */

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { onTestFinished } from "vitest";
+import { checkHistory } from "../../../src/conformance/history/check.ts";
 import type { FaultProxy } from "../../support/fault-proxy.ts";
 import { type PostgresStatement, startPostgresProxy } from "../../support/postgres-wire.ts";
 import { type SeededRandom, seededRandom } from "../../support/seed.ts";
@@ -10,6 +11,7 @@ import { tallyClocks } from "./clocks.ts";
 import { type Cluster, openCluster } from "./cluster.ts";
 import { type Fates, ruleBank, ruleDatabase, ruleProcess } from "./fates.ts";
 import { countsOf, historyOf } from "./gather.ts";
+import { callersView } from "./history/callers.ts";
 import type { Told } from "./history/history.ts";
 import { type Violation, violationsOf } from "./history/violations.ts";
 import { openPlace, type Place } from "./place.ts";
@@ -62,7 +64,7 @@ export async function crashRun(plan: Plan): Promise<CrashRun> {
   const lines = cluster.workers.flatMap((slot) => slot.lines());
   const history = await historyOf({ asked: [...asked.values()], recorder, place, executed, lines, times });
   return {
-    violations: violationsOf(history),
+    violations: [...violationsOf(history), ...checkHistory(callersView(history))],
     faults: [...cluster.workers, cluster.bank].flatMap((slot) => slot.faults()),
     short: fates.tally.short(),
     counts: { ...fates.tally.all(), calls: recorder.calls.length, ...countsOf(lines) },
