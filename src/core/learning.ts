@@ -1,6 +1,6 @@
 import { keptInProgress, keptUnknown } from "./kept.ts";
 import type { InProgress, RecordWrite, Step, Unknown } from "./record.ts";
-import type { OpenMark } from "./step.ts";
+import { type OpenMark, openMarks } from "./step.ts";
 import { release, type Writing } from "./transition.ts";
 import { judgeOpenMarks } from "./verdict.ts";
 
@@ -20,6 +20,21 @@ interface Fact extends Writing {
 export function learn(record: InProgress | Unknown, fact: Fact): RecordWrite {
   const knowing = { ...record, steps: learntBy(record.steps, fact) };
   return knowing.state === "unknown" ? keptUnknown(knowing, fact) : keptInProgress(knowing, fact);
+}
+
+/**
+ * The same of an attempt that a worker may have judged dead, and that may still end by itself. Should it die with nothing
+ * in doubt any more, a worker that looks `lookInMs` later finds that out; nobody else would.
+ */
+export function learnInTime(
+  record: InProgress | Unknown,
+  fact: Fact & { readonly lookInMs: number },
+): RecordWrite {
+  if (record.state === "in_progress") return learn(record, fact);
+  const knowing = { ...record, steps: learntBy(record.steps, fact) };
+  const write = keptUnknown(knowing, fact);
+  if (openMarks(knowing.steps).length > 0) return write;
+  return { ...write, disposition: "reconcile", nextLookAt: { inMs: fact.lookInMs } };
 }
 
 /**

@@ -1,5 +1,5 @@
 import { standingStep } from "../core/kept.ts";
-import { type Learnt, learn, learnLate } from "../core/learning.ts";
+import { type Learnt, learnInTime, learnLate } from "../core/learning.ts";
 import type { Due, InProgress, Step, StepOf } from "../core/record.ts";
 import { checkpoint } from "../core/transition.ts";
 import {
@@ -259,9 +259,9 @@ async function keeping<Tx>(performing: Performing<Tx>, fact: Learnt) {
 function learning<Tx>(performing: Performing<Tx>, fact: Learnt) {
   const { context, name } = performing;
   const { runtime, policy } = context;
-  return (record: Parameters<typeof learn>[0]) => {
+  return (record: Parameters<typeof learnLate>[0]) => {
     const change = { writeId: runtime.newId(), step: name, learnt: fact };
-    if (!isLate(performing)) return learn(record, change);
+    if (!isLate(performing)) return learnInTime(record, { ...change, lookInMs: policy.leaseMs });
     return learnLate(record, { ...change, retainMs: policy.releasedRetentionMs });
   };
 }

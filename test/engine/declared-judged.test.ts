@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { sweep } from "../../src/worker/tick.ts";
+import type { DeclaredAttempt } from "../../src/engine/run-declared.ts";
+import { reconcile, sweep } from "../../src/worker/tick.ts";
 import { faultyStore } from "../support/faulty-store.ts";
 import { until } from "../support/processes.ts";
 import { BLIND, becomes, checkedOut, checkout, ran, stepOf } from "./declared-calls.ts";
@@ -55,6 +56,36 @@ describe("a declared effect of an attempt that is given up", () => {
       ]);
       expect(again).toEqual({ kind: "first", value: ["paid", "mailed"] });
       expect((await checkedOut(store, request)).attempt).toBeGreaterThan(attempt);
+    });
+
+    test("by the sweeper, and that dies once its call was heard of, waits for nobody", async () => {
+      const { store, other } = given();
+      const paused = engineOn(store, { ...SHORT, runtime: stoppedRuntime() });
+      const request = checkout("judged, died");
+      let goOn = () => {};
+      const gate = new Promise<void>((resolve) => {
+        goOn = resolve;
+      });
+      let called = 0;
+      let heard = false;
+      void ran(paused.engine, request, async ({ effect }) => {
+        await effect("charge", BLIND, async () => {
+          called += 1;
+          await gate;
+          return "paid";
+        });
+        heard = true;
+        return await new Promise<never>(() => {}); // the process is gone
+      });
+      await until(() => called === 1);
+      const { engine } = engineOn(other, { ...SHORT, sweepGrace: 1 });
+      await until(async () => (await sweep(engine)).doubted === 1);
+      expect(await checkedOut(store, request)).toMatchObject({ disposition: "review", nextLookAt: null });
+      goOn();
+      await until(() => heard);
+      await until(async () => (await reconcile(engine)).released === 1);
+      const work = ({ effect }: DeclaredAttempt) => effect("charge", BLIND, async () => "paid twice");
+      expect(await ran(engine, request, work)).toEqual({ kind: "first", value: "paid" });
     });
   });
 });
