@@ -1,3 +1,4 @@
+import type { Match } from "../core/decide.ts";
 import { keepOf } from "../core/policy.ts";
 import type { Answer, Identity, InProgress, KeyRecord, RecordWrite } from "../core/record.ts";
 import { openMarks } from "../core/step.ts";
@@ -23,7 +24,10 @@ export type Ended =
   /** The store did not take it in time; writing goes on until the lease ends. */
   | { readonly kind: "unkept" };
 
-/** The key was not this attempt's to take (`commits: "one"` only, whose claim is in its last commit). */
+/**
+ * The key was not this attempt's to take (`commits: "one"`, whose claim is in its last commit), or it was lost to a request
+ * that asks for something else.
+ */
 export interface NotOurs {
   readonly kind: "answered";
   readonly answered: Answered;
@@ -57,12 +61,12 @@ export interface Attempt<Tx> extends Checkpoints {
    * Judges the attempt as if it had died just now and aborts its signal, for a process that must stop. An ending under
    * way stands, and what the work brings after all is a late result.
    */
-  readonly abandon: (reason: string) => Promise<Ended>;
+  readonly abandon: (reason: string) => Promise<Ended | NotOurs>;
   /**
    * Ends by a flow of another kind (an operation's), in this attempt's own order of writes; `untilMs` is its lease's end
    * on our own monotonic clock.
    */
-  readonly endBy: (ending: (held: Held, untilMs: number) => Promise<Ended>) => Promise<Ended>;
+  readonly endBy: (ending: (held: Held, untilMs: number) => Promise<Ended>) => Promise<Ended | NotOurs>;
 }
 
 export interface Start {
@@ -70,26 +74,28 @@ export interface Start {
   /** On our own clock, read before the claim was sent: our idea of the lease never outlasts the store's. */
   readonly startedMs: number;
   readonly maxRunMs: number;
+  /** How the attempt's request compares with that of a record. */
+  readonly match: (record: KeyRecord) => Match;
   /** Called once nothing more will be written for this attempt. */
   readonly onEnded: () => void;
 }
 
 export function createAttempt<Tx>(context: Context<Tx>, start: Start): Attempt<Tx> {
-  const { record, onEnded } = start;
+  const { record, match, onEnded } = start;
   const { identity, operation, effects } = record;
   const holding = createHolding(context, record, start.startedMs);
   const stop = keepAlive(context, holding, start.maxRunMs);
   let ended = false;
   const closing = (write: () => Promise<Ended>) => {
     stop();
-    return heldFor(context, operation, lastWrite(holding, write).finally(onEnded));
+    return heldFor(context, operation, lastWrite(holding, write, match).finally(onEnded));
   };
   const endBy: Attempt<Tx>["endBy"] = async (ending) => {
     if (ended) throw alreadyEnded(record);
     ended = true;
     return await closing(() => ending(holding.held(), holding.leaseEndMs()));
   };
-  const transaction = async <T>(run: (tx: Tx) => Awaitable<Worked<T>>): Promise<Transacted<T>> => {
+  const transaction = async <T>(run: (tx: Tx) => Awaitable<Worked<T>>): Promise<Transacted<T> | NotOurs> => {
     if (ended) throw alreadyEnded(record);
     const transacted = await transact(context, holding, run);
     // An ending may have been asked for while it was committing; the commit is the ending then.
@@ -97,9 +103,9 @@ export function createAttempt<Tx>(context: Context<Tx>, start: Start): Attempt<T
     if (transacted.kind === "undone") return transacted;
     stop();
     onEnded();
-    return transacted;
+    return transacted.kind === "lost" ? lostTo(transacted, match) : transacted;
   };
-  const abandon = async (reason: string): Promise<Ended> => {
+  const abandon = async (reason: string): Promise<Ended | NotOurs> => {
     if (ended) return { kind: "unkept" };
     holding.aborting.abort(new OutcomeUnknown(reason));
     const next = (held: Held) => judged(context, held, reason);
@@ -113,7 +119,7 @@ export function createAttempt<Tx>(context: Context<Tx>, start: Start): Attempt<T
 
 interface Parts<Tx> extends Pick<Attempt<Tx>, "watched" | "endBy" | "abandon"> {
   readonly record: InProgress;
-  readonly transaction: <T>(run: (tx: Tx) => Awaitable<Worked<T>>) => Promise<Transacted<T>>;
+  readonly transaction: <T>(run: (tx: Tx) => Awaitable<Worked<T>>) => Promise<Transacted<T> | NotOurs>;
 }
 
 function madeOf<Tx>(
@@ -154,12 +160,33 @@ export function alreadyEnded({
 }
 
 /** What an attempt writes in the end, in its own order of writes; a key that turns out to be lost is told. */
-function lastWrite(holding: Holding, write: () => Promise<Ended>): Promise<Ended> {
+function lastWrite(
+  holding: Holding,
+  write: () => Promise<Ended>,
+  match: Start["match"],
+): Promise<Ended | NotOurs> {
   return holding.serially(async () => {
     const end = await write();
-    if (end.kind === "lost") holding.lose("Another attempt or a worker has taken this key over.");
-    return end;
+    if (end.kind !== "lost") return end;
+    holding.lose("Another attempt or a worker has taken this key over.");
+    return lostTo(end, match);
   });
+}
+
+type Lost = Extract<Ended, { kind: "lost" }>;
+
+/** Who lost a released key to a corrected request is told no more than any other copy: what is kept is not its answer. */
+export function lostTo(lost: Lost, match: Start["match"]): Lost | NotOurs {
+  const { record } = lost;
+  if (record === null || record.state === "released") return lost;
+  switch (match(record)) {
+    case "same":
+      return lost;
+    case "other":
+      return { kind: "answered", answered: { kind: "mismatch", record } };
+    case "unverifiable":
+      return { kind: "answered", answered: { kind: "unverifiable", record } };
+  }
 }
 
 function judged<Tx>(context: Context<Tx>, record: Held, reason: string): RecordWrite {

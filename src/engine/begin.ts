@@ -136,7 +136,7 @@ async function claimedBy<Tx>(
       tellSealed(context, claimed.decision);
       return claimed.decision;
     }
-    const attempt = adopt(context, claimed.record, startedMs, request.maxRunMs);
+    const attempt = adopt(context, claimed.record, { startedMs, asked, maxRunMs: request.maxRunMs });
     if (!context.draining()) return { kind: "proceed", attempt };
     await giveBack(attempt, claimed.record, undo);
     return { kind: "draining" };
@@ -209,16 +209,22 @@ export async function beginOne<Tx>(context: Context<Tx>, request: BeginRequest):
   return { kind: "proceed", attempt };
 }
 
+interface Adopting {
+  readonly startedMs: number;
+  readonly asked: Asked;
+  readonly maxRunMs: number | undefined;
+}
+
 function adopt<Tx>(
   context: Context<Tx>,
   record: InProgress,
-  startedMs: number,
-  maxRunMs: number | undefined,
+  { startedMs, asked, maxRunMs = context.policy.requestTimeoutMs }: Adopting,
 ): Attempt<Tx> {
   const attempt: Attempt<Tx> = createAttempt(context, {
     record,
     startedMs,
-    maxRunMs: maxRunMs ?? context.policy.requestTimeoutMs,
+    maxRunMs,
+    match: asked.match,
     onEnded: () => {
       context.running.delete(attempt);
       context.lookout.ended(record.identity);

@@ -155,7 +155,7 @@ function ended(end: Ended | NotOurs): Executed {
     case "unkept":
       return { kind: "in_doubt", record: null, retryAfterMs: null };
     case "answered":
-      throw new Error("An operation claims before it performs.");
+      return end.answered;
   }
 }
 
@@ -173,8 +173,8 @@ function outcomeOf(record: KeyRecord): Executed {
 }
 
 /** Released by us, even when the reply of that write was lost. */
-function isReleased(end: Ended): boolean {
-  return end.kind !== "unkept" && end.record?.state === "released";
+function isReleased(end: Ended | NotOurs): boolean {
+  return (end.kind === "kept" || end.kind === "lost") && end.record?.state === "released";
 }
 
 async function writtenBy(writing: Promise<Written>): Promise<Ended> {

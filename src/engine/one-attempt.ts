@@ -10,6 +10,7 @@ import {
   atMostOnce,
   type Ended,
   heldFor,
+  lostTo,
   type NotOurs,
   TRANSACTION_TRIES,
   whatFits,
@@ -289,5 +290,5 @@ function* undoFlow(asked: Asked, retainMs: number, budget: Budget): Flow<Ended |
     replace(seen(record), unused(record, asked, retainMs), "wait"),
   );
   if (written.kind === "replaced") return { kind: "kept", record: written.record };
-  return { kind: "lost", record: written.record };
+  return lostTo({ kind: "lost", record: written.record }, asked.match);
 }

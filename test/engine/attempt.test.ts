@@ -193,6 +193,7 @@ function livesOn(given: () => Opened): void {
         record: begun,
         startedMs,
         maxRunMs: 60_000,
+        match: () => "same",
         onEnded: () => {},
       });
       await new Promise((resolve) => setTimeout(resolve, round % 5));

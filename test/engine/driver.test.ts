@@ -137,7 +137,8 @@ test("an attempt whose claim was heard of after its lease has lost its key befor
   const held = proceeded(await engine.begin(requestFor("heard late"))).record();
   if (held.state !== "in_progress") throw new Error("It runs.");
   const startedMs = context.runtime.monotonicMs() - policy.leaseMs - 1;
-  const start = { record: held, startedMs, maxRunMs: 1_000, onEnded: () => {} };
+  const match = () => "same" as const;
+  const start = { record: held, startedMs, maxRunMs: 1_000, match, onEnded: () => {} };
   const { signal } = createAttempt<never>(context, start);
   expect(signal.reason).toBeInstanceOf(LeaseLost);
 });
