@@ -26,8 +26,21 @@ export function hasFinished({ steps }: Pick<KeyRecord, "steps">): boolean {
 }
 
 /**
+ * The same with its open marks before `now`: one of this very instant, or of a clock that has stepped back since, would
+ * pass for a mark of the claim that takes the record over. A provider's memory then counts from no later than before.
+ */
+export function markedBefore<R extends Pick<KeyRecord, "steps">>(record: R, now: Instant): R {
+  if (openMarks(record.steps).every(({ openedAt }) => openedAt < now)) return record;
+  const steps = [...record.steps].map(([name, step]): readonly [string, Step] => {
+    if (step.state !== "open" || step.openedAt < now) return [name, step];
+    return [name, { ...step, openedAt: now - 1 }];
+  });
+  return { ...record, steps: new Map(steps) };
+}
+
+/**
  * Calls of an earlier attempt are in doubt: that this one did nothing says nothing of them. Asked of an attempt that has
- * opened nothing but in its claim's own write, whose instant both have; a clock that stepped back makes no other one equal.
+ * opened nothing but in its claim's own write, whose instant both have; those that it took over are put before it (`markedBefore`).
  */
 export function hasInherited({ steps, claimedAt }: Pick<KeyRecord, "steps" | "claimedAt">): boolean {
   return openMarks(steps).some(({ openedAt }) => openedAt !== claimedAt);

@@ -11,11 +11,14 @@ export interface Aborting {
   /** Returns what stops the listening; one that comes after the abort hears nothing. */
   readonly onAbort: (listener: () => void) => () => void;
   readonly signal: () => AbortSignal;
+  /** Asked whenever somebody wants to know: a process that stood still hears of a reply before it hears of its timers. */
+  readonly judgedBy: (judge: () => void) => void;
 }
 
 export function createAborting(): Aborting {
   let aborted: Error | null = null;
   let controller: AbortController | null = null;
+  let judge = nothing;
   let listeners: readonly (() => void)[] = NOBODY;
   const abort = (reason: Error) => {
     if (aborted !== null) return;
@@ -35,8 +38,17 @@ export function createAborting(): Aborting {
     if (aborted !== null) controller.abort(aborted);
     return controller.signal;
   };
-  return { abort, isAborted: () => aborted !== null, reason: () => aborted, onAbort, signal };
+  const reason = () => {
+    if (aborted === null) judge();
+    return aborted;
+  };
+  const judgedBy = (by: () => void) => {
+    judge = by;
+  };
+  return { abort, isAborted: () => reason() !== null, reason, onAbort, signal, judgedBy };
 }
+
+function nothing(): void {}
 
 /** Where an object keeps what its `signal` is made of. */
 export const ABORTING: unique symbol = Symbol("oncekey.aborting");

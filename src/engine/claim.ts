@@ -1,6 +1,7 @@
 import { type Decision, decide, type Match, type OnAmbiguous } from "../core/decide.ts";
 import type { InProgress, KeyRecord, RecordState, RecordWrite } from "../core/record.ts";
 import { holdsSealed } from "../core/sealed.ts";
+import { markedBefore } from "../core/step.ts";
 import { type Claim, claim, claimAnew, doubt, seen, takeOver } from "../core/transition.ts";
 import { RecordCorrupt, StoreContention } from "../errors.ts";
 import type { Patience, Replaced, Standing } from "../stores/store.ts";
@@ -120,7 +121,8 @@ export function react(asked: Asked, standing: Pick<Standing, "record" | "now">):
     case "take_over": {
       if (holdsSealed(decision.record)) throw keyMissing();
       const body = match === "same" ? "same" : "corrected";
-      return { kind: "write", record, write: takeOver(decision.record, renewed(asked), body) };
+      const earlier = markedBefore(decision.record, now);
+      return { kind: "write", record, write: takeOver(earlier, renewed(asked), body) };
     }
     case "claim_anew":
       return { kind: "write", record, write: claimAnew(decision.record, renewed(asked)) };

@@ -5,7 +5,7 @@ import type { Holding } from "./holding.ts";
 
 /**
  * Keeps an attempt's lease alive from a third of its length on, until the attempt may run no longer. Tells the attempt
- * when its time is up, when a renewal finds the key taken, and when the lease ended on our own clock. Returns the stop.
+ * when its time is up, when a renewal finds the key taken, and when the lease ended on our own clock, whether its timers rang by then or not. Returns the stop.
  */
 export function keepAlive<Tx>(context: Context<Tx>, holding: Holding, maxRunMs: number): () => void {
   const { policy, runtime, emit } = context;
@@ -24,18 +24,26 @@ export function keepAlive<Tx>(context: Context<Tx>, holding: Holding, maxRunMs: 
     });
   };
   let cancelLease = () => {};
+  const leaseLeftMs = () => holding.leaseEndMs() - runtime.monotonicMs();
+  const leaseIsOver = () => holding.lose("The lease ended before it could be renewed.");
   const watchLease = () => {
-    const leftMs = holding.leaseEndMs() - runtime.monotonicMs();
-    if (leftMs <= 0) return holding.lose("The lease ended before it could be renewed.");
+    const leftMs = leaseLeftMs();
+    if (leftMs <= 0) return leaseIsOver();
     cancelLease = runtime.after(leftMs, watchLease);
   };
   const timeIsUp = () =>
     holding.aborting.abort(new OutcomeUnknown(`The work did not end within ${maxRunMs} ms.`));
+  const timeEndMs = runtime.monotonicMs() + maxRunMs;
+  holding.aborting.judgedBy(() => {
+    if (leaseLeftMs() <= 0) leaseIsOver();
+    else if (runtime.monotonicMs() >= timeEndMs) timeIsUp();
+  });
   let cancelBeat = runtime.after(policy.heartbeatMs, beats);
   watchLease();
   const cancelLimit = runtime.after(maxRunMs, timeIsUp);
   return () => {
     stopped = true;
+    holding.aborting.judgedBy(() => {});
     cancelBeat();
     cancelLease();
     cancelLimit();
