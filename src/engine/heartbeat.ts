@@ -5,7 +5,8 @@ import type { Holding } from "./holding.ts";
 
 /**
  * Keeps an attempt's lease alive from a third of its length on, until the attempt may run no longer. Tells the attempt
- * when its time is up, when a renewal finds the key taken, and when the lease ended on our own clock, whether its timers rang by then or not. Returns the stop.
+ * when its time is up, when a renewal finds the key taken, and when the lease ended on our own clock, whether its timers rang
+ * by then or not. Returns the stop.
  */
 export function keepAlive<Tx>(context: Context<Tx>, holding: Holding, maxRunMs: number): () => void {
   const { policy, runtime, emit } = context;
@@ -24,20 +25,12 @@ export function keepAlive<Tx>(context: Context<Tx>, holding: Holding, maxRunMs: 
     });
   };
   let cancelLease = () => {};
-  const leaseLeftMs = () => holding.leaseEndMs() - runtime.monotonicMs();
-  const leaseIsOver = () => holding.lose("The lease ended before it could be renewed.");
+  const { leaseLeftMs, leaseIsOver, timeIsUp } = judgedByTheClock(context, holding, maxRunMs);
   const watchLease = () => {
     const leftMs = leaseLeftMs();
     if (leftMs <= 0) return leaseIsOver();
     cancelLease = runtime.after(leftMs, watchLease);
   };
-  const timeIsUp = () =>
-    holding.aborting.abort(new OutcomeUnknown(`The work did not end within ${maxRunMs} ms.`));
-  const timeEndMs = runtime.monotonicMs() + maxRunMs;
-  holding.aborting.judgedBy(() => {
-    if (leaseLeftMs() <= 0) leaseIsOver();
-    else if (runtime.monotonicMs() >= timeEndMs) timeIsUp();
-  });
   let cancelBeat = runtime.after(policy.heartbeatMs, beats);
   watchLease();
   const cancelLimit = runtime.after(maxRunMs, timeIsUp);
@@ -48,6 +41,20 @@ export function keepAlive<Tx>(context: Context<Tx>, holding: Holding, maxRunMs: 
     cancelLease();
     cancelLimit();
   };
+}
+
+/** The ends of an attempt's time, heard of by its timers, and by whoever asks before they rang. */
+function judgedByTheClock<Tx>({ runtime }: Context<Tx>, holding: Holding, maxRunMs: number) {
+  const timeEndMs = runtime.monotonicMs() + maxRunMs;
+  const leaseLeftMs = () => holding.leaseEndMs() - runtime.monotonicMs();
+  const leaseIsOver = () => holding.lose("The lease ended before it could be renewed.");
+  const timeIsUp = () =>
+    holding.aborting.abort(new OutcomeUnknown(`The work did not end within ${maxRunMs} ms.`));
+  holding.aborting.judgedBy(() => {
+    if (leaseLeftMs() <= 0) leaseIsOver();
+    else if (runtime.monotonicMs() >= timeEndMs) timeIsUp();
+  });
+  return { leaseLeftMs, leaseIsOver, timeIsUp };
 }
 
 /** True when the record says that a worker no longer counts on this attempt. */
