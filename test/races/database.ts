@@ -265,7 +265,7 @@ function conclude(kept: Kept, ground: Ground, write: RecordWrite, tx: OpenTx): F
   if (other !== null) return { kind: "blocked", by: other };
   const standing = visible(kept, name, tx);
   const holds = seen === null ? standing === undefined : standing !== undefined && isSeen(standing, seen);
-  if (!holds) return { kind: "refused", record: standing ?? null, now: kept.now() };
+  if (!holds) return { kind: "refused", record: kept.rows.get(name) ?? null, now: kept.now() };
   return { kind: "written", record: put(kept, { name, write, standing, seen }, tx, ""), now: kept.now() };
 }
 

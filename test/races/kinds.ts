@@ -5,7 +5,7 @@ import type { Library } from "./library.ts";
 import type { OpenTx, Row } from "./open-tx.ts";
 import { operationDoor } from "./operation.ts";
 import type { Provider, Seen, Word } from "./provider.ts";
-import type { Process, World } from "./world.ts";
+import { meet, type Process, type World } from "./world.ts";
 
 /** Where an effect is, and what its provider offers: each kind is driven through its own public door. */
 export type Kind =
@@ -53,6 +53,13 @@ export function providerKindOf(kind: Kind): ProviderKind {
 
 export function isLocal(kind: Kind): boolean {
   return kind === "local" || kind === "local, one commit";
+}
+
+/** The programmer's own part may fail at any place after its effect. */
+export function failsNow(world: World): void {
+  if (!world.choices.flag(world.rates.fail)) return;
+  meet(world, "the programmer's part failed");
+  throw new Error("The programmer's part failed.");
 }
 
 /** One request of a client. */
@@ -145,7 +152,7 @@ async function localDoor(options: ServerOptions, asking: Asking): Promise<Reply>
     const what = `${options.process.name} ${tx.rows.length} ${number}`;
     const row: Row = { scope, attempt: number, what };
     tx.rows.push(row);
-    if (world.choices.flag(world.rates.fail)) throw new Error("The programmer's part failed.");
+    failsNow(world);
     return answerText(scope, asking.input, number, what);
   };
   return await told(options, () => engine.runInTransaction({ operation: "pay", ...asking, commits }, work));
@@ -181,7 +188,7 @@ async function declaredDoor(options: ServerOptions, asking: Asking): Promise<Rep
         return effectOf(options, await provider.call(process, sent));
       };
       const id = await charged(options, effect, call);
-      if (world.choices.flag(world.rates.fail)) throw new Error("The programmer's part failed.");
+      failsNow(world);
       return answerText(scope, asking.input, number, id);
     }),
   );

@@ -2,6 +2,7 @@ import type { OperationDefinition } from "../../src/index.ts";
 import { answerText, valueIn } from "./judge.ts";
 import {
   type Asking,
+  failsNow,
   KEY_TTL_MS,
   providerKindOf,
   type Server,
@@ -74,7 +75,7 @@ function definitionOf(options: ServerOptions): Definition {
       return await provider.call(process, { ...call });
     },
     finish: (tx, { reference: { scope, input }, result, attempt: { number } }) => {
-      if (world.choices.flag(world.rates.fail)) throw new Error("The programmer's part failed.");
+      failsNow(world);
       tx.rows.push({ scope, attempt: number, what: result.kind === "done" ? result.id : "abandoned" });
       if (result.kind === "declined") return { status: 402, body: result.value };
       return { status: 201, body: answerText(scope, input, number, result.id) };

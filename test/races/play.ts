@@ -184,7 +184,8 @@ const MOST_STEPS = 3_000;
 export function heals(play: Play): void {
   const { world, judge, database, setup } = play;
   if (judge.violation() !== null) return;
-  world.trace?.("all faults stop");
+  world.withheld = world.choices.flag(0.5);
+  world.trace?.(world.withheld ? "all faults stop; what is late comes last" : "all faults stop");
   world.rates = NO_FAULTS;
   for (const host of [...play.servers, ...play.workers]) resumes(play, host);
   play.servers.forEach(({ busy }, at) => {
@@ -203,6 +204,9 @@ export function heals(play: Play): void {
     if (record.state === "unknown") judgeUnknown(play, record);
   }
   for (const one of distinct(setup)) if (judge.violation() === null) asksAgain(play, one, () => works(play));
+  if (!world.withheld) return;
+  world.withheld = false;
+  settles(play, MOST_STEPS);
 }
 
 function works(play: Play): void {

@@ -6,6 +6,7 @@ import {
   type CallFate,
   happens,
   hearing,
+  late,
   meet,
   type Process,
   storeNow,
@@ -133,6 +134,7 @@ function executed(office: Office, call: Sent, declines: boolean): Word {
   if (kind === "query" && call.validUntil !== null && now > call.validUntil) throw new Error("Too late.");
   if (kind === "repeatable" && !isWithin(office, call.firstSentAt)) throw new Error("Too old.");
   if (declines) {
+    if (kind === "query" || kind === "blind") return declinedTo(call); // which leaves no trace there
     at.word = declinedTo(call);
     at.knownSince = world.nowMs;
     return at.word;
@@ -250,11 +252,11 @@ function arrives<T>(office: Office, exchange: Exchange<T>): void {
       reached(office, exchange, unheard);
       return;
     case "late":
-      underWay(world, `${what}, late`, null, later);
+      late(world, what, later);
       unheard();
       return;
     case "silent":
-      if (world.choices.flag(0.5)) underWay(world, `${what}, unheard`, null, later);
+      if (world.choices.flag(0.5)) late(world, what, later);
       return;
     case "slow":
       reached(office, exchange, (value) => {
@@ -262,7 +264,7 @@ function arrives<T>(office: Office, exchange: Exchange<T>): void {
       });
       return;
     case "twice":
-      underWay(world, `${what}, again`, null, later);
+      late(world, what, later);
       reached(office, exchange, heard);
       return;
     case "done":

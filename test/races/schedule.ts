@@ -64,6 +64,8 @@ export interface Setup {
   readonly workers: number;
   readonly clients: readonly Client[];
   readonly rates: Rates;
+  /** Whether what is late comes when all faults have stopped, and no sooner. */
+  readonly withheld: boolean;
   /** How often something is done between two steps, and what. */
   readonly disturbed: number;
   readonly disturbances: readonly Disturbance[];
@@ -121,6 +123,7 @@ export function createPlay(setup: Setup, trial: Trial): Play {
   const { library, choices, trace = null, storeOnTrial = false } = trial;
   const world = createWorld(choices, trace);
   world.rates = setup.rates;
+  world.withheld = setup.withheld;
   const latestMs = () => world.latestMs;
   const judge = createJudge({
     ...{ graceMs: SETTINGS.sweepGrace, latestMs, storeOnTrial, local: isLocal(setup.kind) },
@@ -203,7 +206,11 @@ function asks(play: Play, one: Waiting): void {
       (reply) => {
         one.at = null;
         world.trace?.(`${name} is told ${reply.kind === "final" ? reply.value : reply.why}`);
-        if (reply.kind === "not now") return asksLater(play, one, RETRY_MS);
+        if (reply.kind === "not now") {
+          if (world.met.size === 0 && !CALM.has(reply.why))
+            judge.report("L5", `${reply.why} where nothing had gone wrong`);
+          return asksLater(play, one, RETRY_MS);
+        }
         judge.told({ scope, input: asking.input, value: reply.value, since });
         one.done = true;
       },
@@ -212,6 +219,9 @@ function asks(play: Play, one: Waiting): void {
 }
 
 const RETRY_MS = 50;
+
+/** What a copy may be told although all goes well. */
+const CALM: ReadonlySet<string> = new Set(["in_progress", "key_reused", "mismatch"]);
 
 /** The process is gone; its clients ask again, and a new one takes its place. */
 export function crashes(play: Play, hosts: Host[], at: number): void {

@@ -26,13 +26,13 @@ export function simulatedStore(wire: Wire): SimulatedStore {
 }
 
 /** What has nothing to do with a record is not interleaved. */
-function around({ library }: Wire): Omit<Store, "insert" | "replace" | "read" | "due" | "purge"> & {
+function around({ library, database }: Wire): Omit<Store, "insert" | "replace" | "read" | "due" | "purge"> & {
   readonly recordId: (identity: Identity) => Uint8Array;
 } {
   return {
     name: "simulated",
     capabilities: CAPABILITIES,
-    list: async () => ({ records: [], damaged: 0, now: 0 }),
+    list: async () => ({ records: [], damaged: 0, now: database.now() }),
     count: () => Promise.reject(new library.OncekeyError("configuration", "Nobody counts here.")),
     audit: async () => {},
     audits: async () => [],

@@ -40,6 +40,7 @@ export function drawnSetup(choices: Choices, kinds: readonly Kind[] = KINDS): Se
   return {
     ...{ kind, clients, disturbances, rates: drawnRates(choices) },
     ...{ servers: 1 + choices.below(3), workers: 1 + choices.below(2) },
+    withheld: choices.flag(0.3),
     disturbed: picked(choices, [0.05, 0.1, 0.2, 0.35]),
     changes: picked(choices, [null, null, 2, 4]),
     steps: 60 + 40 * epochs,
@@ -63,7 +64,12 @@ function drawnRates(choices: Choices): Rates {
   const rate = () => picked(choices, [0, 0.05, 0.1, 0.25, 0.5]);
   const some = <Fate>(fates: readonly Fate[]) => fates.filter(() => choices.flag(0.5));
   return {
-    ...{ store: rate(), storeFates: some(STORE_FATES), call: rate(), callFates: some(CALL_FATES) },
+    ...{
+      store: rate(),
+      storeFates: some(STORE_FATES),
+      call: picked(choices, [0, 0.1, 0.25, 0.5, 0.8]),
+      callFates: some(CALL_FATES),
+    },
     ...{ split: rate(), hide: rate(), fail: picked(choices, [0, 0, 0.1, 0.3]) },
   };
 }

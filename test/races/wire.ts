@@ -5,6 +5,7 @@ import type { Blocked } from "./open-tx.ts";
 import {
   happens,
   hearing,
+  late,
   meet,
   type Process,
   type StoreFate,
@@ -50,12 +51,18 @@ export function sent<T>(wire: Wire, what: string, perform: () => T | Blocked): P
   });
 }
 
+/** Shorter than any retention: no network delivers a copy of a call after its record was forgotten. */
+const OLDEST_MS = 15_000;
+
 function arrives<T>(wire: Wire, what: string, perform: () => T | Blocked, waiting: Waiting<T>): void {
   const { world, process } = wire;
   const fate = fateOf(wire, (each) => each !== "contention");
   world.trace?.(`  ${process.name} ${what}${fate === "done" ? "" : `: ${fate}`}`);
   const fail = () => replies(wire, what, () => waiting.reject(unavailable(wire, what)));
-  const later = () => applied(wire, what, perform, () => {});
+  const sentMs = world.nowMs;
+  const later = () => {
+    if (world.nowMs - sentMs < OLDEST_MS) applied(wire, what, perform, () => {});
+  };
   switch (fate) {
     case "not applied":
       fail();
@@ -64,11 +71,11 @@ function arrives<T>(wire: Wire, what: string, perform: () => T | Blocked, waitin
       applied(wire, what, perform, fail);
       return;
     case "late":
-      underWay(world, `${what}, late`, null, later);
+      late(world, what, later);
       fail();
       return;
     case "silent":
-      if (world.choices.flag(0.5)) underWay(world, `${what}, unheard`, null, later);
+      if (world.choices.flag(0.5)) late(world, what, later);
       return;
     case "slow":
       applied(wire, what, perform, (value) => {
@@ -76,7 +83,7 @@ function arrives<T>(wire: Wire, what: string, perform: () => T | Blocked, waitin
       });
       return;
     case "twice":
-      underWay(world, `${what}, again`, null, later);
+      late(world, what, later);
       applied(wire, what, perform, (value) => replies(wire, what, () => waiting.resolve(value)));
       return;
     case "done":

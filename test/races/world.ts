@@ -33,6 +33,8 @@ export interface Happening {
   blockedBy?: OpenTx;
   /** Not as long as this one lives. */
   onceGone?: Process;
+  /** A copy that nobody waits for any more. */
+  isLate?: boolean;
   readonly run: () => void;
 }
 
@@ -83,6 +85,8 @@ export interface World {
   /** Faults met, by their names. */
   readonly met: Map<string, number>;
   readonly trace: ((line: string) => void) | null;
+  /** What is late stays under way. */
+  withheld: boolean;
   /** Hears of everything that reaches a process: what it does next depends on nothing else. */
   heard: ((process: Process, what: string, value: unknown) => void) | null;
 }
@@ -92,7 +96,7 @@ const EPOCH_MS = 1_800_000_000_000;
 export function createWorld(choices: Choices, trace: World["trace"] = null): World {
   return {
     ...{ choices, happenings: [], processes: [], rates: NO_FAULTS, nowMs: 0, aheadMs: 0, backMs: 0 },
-    ...{ latestMs: EPOCH_MS, met: new Map(), trace, heard: null },
+    ...{ latestMs: EPOCH_MS, met: new Map(), trace, heard: null, withheld: false },
   };
 }
 
@@ -117,6 +121,11 @@ export function happens(
   const happening = { what, owner, from: owner, atMs, run };
   world.happenings.push(happening);
   return happening;
+}
+
+/** A copy of something that nobody waits for any more; it may arrive long after everything else is over. */
+export function late(world: World, what: string, run: () => void): void {
+  underWay(world, `${what}, late`, null, run).isLate = true;
 }
 
 /** Comes about even if who sent it is gone by then. */
@@ -202,10 +211,12 @@ export function processOf(id: string): string {
 }
 
 /** Everything that may happen now, the oldest first. */
-export function ready({ happenings, processes, nowMs, heard }: World, into: Happening[]): Happening[] {
+export function ready(world: World, into: Happening[]): Happening[] {
+  const { happenings, processes, nowMs, heard, withheld } = world;
   into.length = 0;
   for (const happening of happenings) {
-    const { owner, atMs, blockedBy, onceGone } = happening;
+    const { owner, atMs, blockedBy, onceGone, isLate = false } = happening;
+    if (isLate && withheld) continue;
     if (atMs > nowMs || (owner !== null && owner.state !== "live") || onceGone?.state === "live") continue;
     if (blockedBy === undefined || blockedBy.state !== "open") into.push(happening);
   }
