@@ -36,7 +36,7 @@ async function searched(configuration: Configuration, most: number) {
   const search = explored(configuration, library, most);
   let next = search.next();
   await inTurns(() => {
-    next = search.next();
+    if (next.done !== true) next = search.next();
     return next.done !== true;
   });
   if (next.done !== true) throw new Error("A search ends.");
