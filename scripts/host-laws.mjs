@@ -72,7 +72,7 @@ function pageOf(told) {
     ...used.map((need) => `- _${need}_: ${NEEDS[need] ?? unexplained(need)}`),
     "",
     "Hosts that answer by Node's own response do so through the same code as `node:http`, which is tried on every store; they",
-    "themselves are tried on the memory store.",
+    "themselves are tried on fewer.",
     "",
     ...table([["host", "tried on"], ...stores]),
     "",
