@@ -1,7 +1,5 @@
 import {
   type Answer,
-  type Completed,
-  type FailedPermanent,
   type InProgress,
   type Instant,
   isConcluded,
@@ -41,7 +39,7 @@ export type Decision =
   | { readonly kind: "replay"; readonly record: KeyRecord; readonly answer: Answer }
   | { readonly kind: "response_not_stored"; readonly record: KeyRecord; readonly answer: Answer }
   /** Its retention is over, and its tombstone still stands: only that the key was used is remembered. */
-  | { readonly kind: "expired"; readonly record: Completed | FailedPermanent }
+  | { readonly kind: "expired"; readonly record: KeyRecord }
   | { readonly kind: "in_progress"; readonly record: KeyRecord; readonly retryAfterMs: number }
   | { readonly kind: "mismatch"; readonly record: KeyRecord }
   | { readonly kind: "unverifiable"; readonly record: KeyRecord }
@@ -53,9 +51,8 @@ const SHORTEST_RETRY_MS = 1_000;
 /** The whole behaviour towards a record that stands: the state table of the specification is this function. */
 export function decide(situation: Situation): Decision {
   const { record, match, now } = situation;
-  if (retentionIsOver(record, now)) {
-    return isRemembered(record, now) ? { kind: "expired", record } : { kind: "claim_anew", record };
-  }
+  if (isRemembered(record, now)) return { kind: "expired", record };
+  if (retentionIsOver(record, now)) return { kind: "claim_anew", record };
   switch (record.state) {
     case "in_progress":
       return decideInProgress(record, situation);
@@ -81,10 +78,12 @@ export function retentionIsOver(record: KeyRecord, now: Instant): boolean {
 
 /**
  * True from the end of a finished record's retention to the end of its tombstone, whether or not the purge has been there.
- * No fingerprint has a say in it: the hashes go with the answer.
+ * No fingerprint has a say in it: the hashes go with the answer, for good, even if the store's clock steps back behind it.
  */
-export function isRemembered(record: KeyRecord, now: Instant): record is Completed | FailedPermanent {
-  if (!retentionIsOver(record, now) || !isConcluded(record) || record.tombstoneMs === null) return false;
+export function isRemembered(record: KeyRecord, now: Instant): boolean {
+  if (!isConcluded(record) || record.tombstoneMs === null) return false;
+  const isTombstone = record.fingerprint.canonical.length === 0;
+  if (!isTombstone && !retentionIsOver(record, now)) return false;
   return now < record.retainUntil + record.tombstoneMs;
 }
 

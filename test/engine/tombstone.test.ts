@@ -45,6 +45,17 @@ describe("a key whose retention is over", () => {
       expect(ofType(events, "request").map(({ outcome }) => outcome)).toEqual(outcomes);
     });
 
+    test("is expired to its own request even where the store's clock has stepped back behind the purge", async () => {
+      const { store } = given();
+      const { engine } = engineOn(store);
+      await finished(store, "back");
+      const { identity } = requestFor("back");
+      await endedAgo(store, identity, 1);
+      await purge(engine);
+      await endedAgo(store, identity, -60_000);
+      expect((await engine.begin(requestFor("back"))).kind).toBe("expired");
+    });
+
     test("is expired to another request too: there is nothing left to compare it with", async () => {
       const { store } = given();
       const { engine } = engineOn(store);
