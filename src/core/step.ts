@@ -1,5 +1,8 @@
 import type { Instant, KeyRecord, Step } from "./record.ts";
 
+/** What names of our own marks among a record's steps begin with, and no programmer's may. */
+export const OWN_MARKS = "oncekey:";
+
 export type OpenMark = Extract<Step, { state: "open" }>;
 
 export function openMarks(steps: ReadonlyMap<string, Step>): readonly OpenMark[] {

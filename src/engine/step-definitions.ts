@@ -1,6 +1,7 @@
 import { checkOperation } from "../core/key.ts";
 import { type Duration, parseDuration } from "../core/policy.ts";
 import type { ProviderKind } from "../core/record.ts";
+import { OWN_MARKS } from "../core/step.ts";
 import { ConfigurationError } from "../errors.ts";
 import { codec } from "./codec.ts";
 import type { Cancelled } from "./operation.ts";
@@ -87,12 +88,10 @@ function unknownProvider(name: string, provider: never): never {
 }
 
 function refuseName(name: string): void {
-  if (checkOperation(name).kind === "valid" && !name.startsWith(RESERVED)) return;
-  const reason = `cannot name a step: not blank, up to 1024 bytes, without NUL, and not beginning with "${RESERVED}"`;
+  if (checkOperation(name).kind === "valid" && !name.startsWith(OWN_MARKS)) return;
+  const reason = `cannot name a step: not blank, up to 1024 bytes, without NUL, and not beginning with "${OWN_MARKS}"`;
   throw new ConfigurationError("effect", `${JSON.stringify(name)} ${reason}`);
 }
-
-const RESERVED = "oncekey:";
 
 function timeOf(field: string, value: Duration, maxRunMs: number): number {
   const duration = parseDuration(value);

@@ -14,6 +14,7 @@ import { onEverySqlStore, rowOf, type Sql } from "./stores.ts";
 describe("an engine on a sealed store", () => {
   onEverySqlStore((given) => {
     declared(given);
+    marks(given);
     operations(given);
     doubts(given);
     transactions(given);
@@ -75,6 +76,25 @@ function declared<Tx>(given: () => Sql<Tx>): void {
     const again = sqlEngineOn(sealed(given(), [OLD]).store).engine;
     expect(await ran(again, request, goesOn(calls, "ends"))).toMatchObject({ kind: "first" });
     expect(calls).toEqual(["run", "charge", "run"]);
+  });
+}
+
+function marks<Tx>(given: () => Sql<Tx>): void {
+  test("a key that is lost holds up no request of which nothing is kept but our own marks", async () => {
+    const request = requestFor("begun", { effectsBegin: true });
+    const { engine } = sqlEngineOn(sealed(given(), [OLD]).store);
+    await proceeded(await engine.begin(request)).release();
+    const { engine: blind } = sqlEngineOn(sealed(given(), [NEW]).store);
+    expect(await blind.begin(request)).toMatchObject({ kind: "proceed" });
+  });
+
+  test("an execution with a name comes back to its key, whatever became of the keys of the ring", async () => {
+    const request = { operation: "order", principal: "alice", key: "exec", input: 1, execution: "exec-1" };
+    const { engine } = sqlEngineOn(sealed(given(), [OLD]).store);
+    const suspended = engine.run(request, () => Promise.reject(new Error("suspended")));
+    await expect(suspended).rejects.toThrow("suspended");
+    const { engine: blind } = sqlEngineOn(sealed(given(), [NEW]).store);
+    expect(await blind.run(request, () => "done")).toBe("done");
   });
 }
 

@@ -1,5 +1,6 @@
 import type { Answer, Due, Identity, KeyRecord, RecordWrite, Step, StepOf } from "../../core/record.ts";
 import { isSealed } from "../../core/sealed.ts";
+import { OWN_MARKS } from "../../core/step.ts";
 import { OncekeyError } from "../../errors.ts";
 import type { Place, Ring } from "./ring.ts";
 
@@ -61,18 +62,23 @@ function changed<Whole extends Holding>(
   if (answer !== undefined) change.answer = turnAnswer(answer);
   if (evidence !== undefined && evidence.result !== null)
     change.evidence = { ...evidence, result: turn(evidence.result, { identity, name: "evidence" }) };
-  if ([...steps.values()].some((step) => "result" in step))
+  if ([...steps].some(isSecret))
     change.steps = new Map(
       [...steps].map(([name, step]) => [name, turnedStep({ identity, name, step }, turn)]),
     );
   return Object.keys(change).length === 0 ? whole : Object.assign({}, whole, change);
 }
 
+/** Our own marks hold nothing of anybody's: a request must be judged by them whatever became of the keys. */
+function isSecret([name, step]: readonly [name: string, step: StepOf<Due> | Step]): boolean {
+  return "result" in step && !name.startsWith(OWN_MARKS);
+}
+
 function turnedStep<AStep extends StepOf<Due> | Step>(
   { identity, name, step }: { readonly identity: Identity; readonly name: string; readonly step: AStep },
   turn: Turn,
 ): AStep {
-  if (!("result" in step)) return step;
+  if (!("result" in step) || !isSecret([name, step])) return step;
   return { ...step, result: turn(step.result, { identity, name: `step ${step.state} ${name}` }) };
 }
 
