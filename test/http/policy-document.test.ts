@@ -135,6 +135,20 @@ describe("the policy document", () => {
     }
   });
 
+  test("tells what becomes of an outcome that nobody knows where a route has said so", () => {
+    const pageOf = (onAmbiguous: "keep" | "replay" | "rerun") =>
+      policyDocument(engine, { routes: [{ method: "POST", path: "/mails", options: { onAmbiguous } }] }).page;
+    expect(pageOf("keep")).toContain("the outcome is unknown, a repeated request is told so: 408");
+    expect(pageOf("replay")).toContain(
+      "kept and repeated: 200–400, 402, 404–424, 426–428, 430–502, 504–599;",
+    );
+    expect(pageOf("replay")).not.toContain("the outcome is unknown");
+    expect(pageOf("rerun")).toContain(
+      "the outcome is unknown, a repeated request runs the work again: 408, 500–502, 504–599",
+    );
+    expect(pageOf("rerun")).not.toContain("is told so");
+  });
+
   test("says nothing twice of routes with the same rule, and changes with the configuration", () => {
     const short = policyDocument(createEngine({ store: memoryStore(), retention: "90m" }), { routes });
     expect(short.page).toContain("kept for 90 minutes");

@@ -55,12 +55,14 @@ function fates(route: PolicyRoute): string {
     route.options.store === "none"
       ? "the answer itself is not kept, a repeated request hears `response_not_stored` and the status"
       : "kept and repeated";
+  const unknown =
+    route.options.onAmbiguous === "rerun"
+      ? "a repeated request runs the work again"
+      : "a repeated request is told so";
   const said = [
     `${kept}: ${found.kept}`,
     ...(found.again === "" ? [] : [`nothing was done, a repeated request runs anew: ${found.again}`]),
-    ...(found.unknown === ""
-      ? []
-      : [`the outcome is unknown, a repeated request is told so: ${found.unknown}`]),
+    ...(found.unknown === "" ? [] : [`the outcome is unknown, ${unknown}: ${found.unknown}`]),
   ];
   const own = route.options.finality === undefined ? "" : "; the route may judge an answer otherwise";
   return `${said.join("; ")}${own}.`;

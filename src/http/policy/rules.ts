@@ -28,7 +28,7 @@ export interface Fates {
   readonly kept: string;
   /** Nothing is kept: a copy runs anew. */
   readonly again: string;
-  /** Nobody knows what was done: copies are told so. */
+  /** Nobody knows what was done: copies are told so, or run the work again where the route says `rerun`. */
   readonly unknown: string;
 }
 
@@ -72,7 +72,8 @@ export function fatesOf({ options, isOperation = false }: PolicyRoute): Fates | 
       { effects, steps: new Map(), claimedAt: 0 },
       { kind: "answered", answer },
     );
-    by[kind === "conclude" ? "kept" : kind === "release" ? "again" : "unknown"].push(status);
+    if (kind === "release") by.again.push(status);
+    else by[kind === "conclude" || options.onAmbiguous === "replay" ? "kept" : "unknown"].push(status);
   }
   return { kept: ranges(by.kept), again: ranges(by.again), unknown: ranges(by.unknown) };
 }
