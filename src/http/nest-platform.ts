@@ -64,8 +64,9 @@ function onFastify(
   };
 }
 
-/** Hooks and compression may take their time over it. */
+/** Hooks and compression may take their time over it; nothing leaves once the client is gone. */
 function left(response: ServerResponse): Promise<void> {
+  if (response.destroyed) return Promise.resolve();
   return new Promise((resolve) => {
     response.once("finish", resolve).once("close", resolve);
   });

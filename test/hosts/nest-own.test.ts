@@ -35,7 +35,7 @@ import { Attempt, Idempotent, idempotency, OncekeyModule } from "../../src/http/
 import type { RunContext } from "../../src/http/route.ts";
 import { memoryStore } from "../../src/stores/memory.ts";
 import { principal } from "./hono-app.ts";
-import { assertFirst, assertReplay, problemOf } from "./laws/said.ts";
+import { assertFirst, assertReplay, json, problemOf } from "./laws/said.ts";
 import { closeNest, PLATFORMS, type PlatformName, startNest } from "./nest-app.ts";
 import { call, linesOf, send } from "./wire.ts";
 
@@ -273,6 +273,42 @@ describe("interceptors stand around protection", () => {
       expect(await state()).toBe("completed");
     },
   );
+
+  onBoth("one hears of the end of a copy whose client has hung up meanwhile", async (platform) => {
+    const seen: string[] = [];
+    const watching = {
+      intercept: (_context: ExecutionContext, next: CallHandler) =>
+        next.handle().pipe(finalize(() => seen.push("over"))),
+    };
+    let goOn = () => {};
+    let going = Promise.resolve();
+    const slowly = async () => {
+      seen.push("asked");
+      await going;
+      return "alice";
+    };
+    @Controller("charges")
+    class Charges {
+      @Post()
+      @UseInterceptors(watching)
+      @Idempotent({ principal: slowly })
+      charge() {
+        return {};
+      }
+    }
+    const { port, sent } = await startNest(platform, { controllers: [Charges] });
+    assertFirst(await sent(), 201);
+    going = new Promise((resolve) => {
+      goOn = resolve;
+    });
+    const copy = call(port, { target: "/charges", ...json("k", { a: 1 }) });
+    await expect.poll(() => seen).toEqual(["asked", "over", "asked"]);
+    copy.hangUp();
+    await copy.answer;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    goOn();
+    await expect.poll(() => seen).toEqual(["asked", "over", "asked", "over"]);
+  });
 
   onBoth("one that asks the handler again does not make it run again", async (platform) => {
     let runs = 0;
