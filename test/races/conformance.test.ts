@@ -11,11 +11,20 @@ import { simulatedStore } from "./simulated-store.ts";
 import { addProcess, createWorld, type Happening, ready, storeNow, taken } from "./world.ts";
 
 /**
- * Lists, counts and the log, which no attempt and no worker reads, are not simulated; nobody here writes into bytes that he
+ * Tombstones are not simulated, nor are lists, counts and the log, which no attempt and no worker reads, are not simulated; nobody here writes into bytes that he
  * gave, refers to a record by a foreign key, damages one, or keeps a record too large for a store.
  */
 const LEFT_OUT = [
-  ...["list/", "count/", "audit/", "beat/", "damage/", "purge/leaves-the-log", "simultaneous/others-go-on"],
+  ...[
+    "tombstone/",
+    "list/",
+    "count/",
+    "audit/",
+    "beat/",
+    "damage/",
+    "purge/leaves-the-log",
+    "simultaneous/others-go-on",
+  ],
   ...["keeping/is-a-copy", "identity/record-id-is-its-own", "fenced/too-large-keeps-nothing"],
 ];
 

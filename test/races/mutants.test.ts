@@ -30,6 +30,12 @@ describe("an engine that is broken on purpose breaks a promise within its schedu
   );
 });
 
+test("the engine that ships is not taken for one of them", { timeout: HOUR_MS }, async () => {
+  const sound: Mutant = { name: "none", fault: "keeps its promises", foundOn: "local" };
+  const fared = await trials(sound, KINDS, 300);
+  expect([...fared.values()].filter(({ kind }) => kind !== "survived")).toEqual([]);
+});
+
 test("there are mutants of all parts, each with a name of its own, and the page tells of each", () => {
   const page = readFileSync(PAGE, "utf8");
   const names = mutants.map(({ name }) => name);
