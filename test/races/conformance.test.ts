@@ -11,8 +11,8 @@ import { simulatedStore } from "./simulated-store.ts";
 import { addProcess, createWorld, type Happening, ready, storeNow, taken } from "./world.ts";
 
 /**
- * Tombstones are not simulated, nor are lists, counts and the log, which no attempt and no worker reads, are not simulated; nobody here writes into bytes that he
- * gave, refers to a record by a foreign key, damages one, or keeps a record too large for a store.
+ * Not simulated are tombstones, and lists, counts and the log, which no attempt and no worker reads. Nobody here writes into
+ * bytes that he gave, refers to a record by a foreign key, damages one, or keeps a record too large for a store.
  */
 const LEFT_OUT = [
   ...[
